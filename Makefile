@@ -1,0 +1,54 @@
+# The two commands of the README are `make demo` and `make test`. Everything goes into .venv and results/.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DATA   ?= results
+
+DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
+TEST_PACKAGES  := $(DEMO_PACKAGES) g++ make git cargo postgresql chromium
+BUILD_PACKAGES := $(TEST_PACKAGES) ccache libgflags-dev libsnappy-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
+
+.PHONY: demo test test-builds lint bench clean help
+
+help:                  ## this list
+	@sed -n 's/^\([a-z-]*\): .*##/  make \1  /p' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.run     ## a real sweep of the installed RocksDB and fio, and its page
+	@.ci/need-packages $(DEMO_PACKAGES)
+	$(BIN)/benchrunner sweep rocksdb-flash --versions system --variants None,DIO --scale smoke --data $(DATA)
+
+test: $(VENV)/.test    ## the whole test suite, with a real end-to-end sweep
+	@.ci/need-packages $(TEST_PACKAGES)
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+test-builds: $(VENV)/.test  ## builds RocksDB versions from source and sweeps them (slow)
+	@.ci/need-packages $(BUILD_PACKAGES)
+	$(BIN)/python -m pytest tests/builds -o addopts="-ra --strict-markers" $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev     ## ruff, mypy, codespell
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/codespell benchrunner docs tests workloads native README.md CHANGELOG.md
+
+bench: $(VENV)/.test   ## the figures of benchmarks/README.md, as ratios from interleaved pairs
+	@.ci/need-packages $(DEMO_PACKAGES)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+clean:                 ## removes the virtual environment; results/ stays
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+
+$(VENV)/.pip: .ci/need-packages
+	@.ci/need-packages python3-venv
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable . --group test
+	@touch $@ $(VENV)/.run
+
+$(VENV)/.dev: $(VENV)/.pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@ $(VENV)/.test $(VENV)/.run

@@ -1,0 +1,1 @@
+"""The figures that benchrunner promises, measured: ``make bench``. Never asserted in tests."""

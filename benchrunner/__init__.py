@@ -1,0 +1,1 @@
+"""benchrunner: build, run and compare native storage benchmarks."""

@@ -1,0 +1,5 @@
+"""``python -m benchrunner``."""
+
+from benchrunner.cli import main
+
+main()

@@ -1,0 +1,60 @@
+"""The artifacts of a sweep: each built once, stored, and checked against what its workload needs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from benchrunner.build import Workshop, build, refused
+from benchrunner.events import Event
+from benchrunner.expressions import expand, to_text
+
+if TYPE_CHECKING:
+    from benchrunner.definitions import Engine
+    from benchrunner.model import Artifact, Job, SourceRef
+    from benchrunner.run import Subject
+    from benchrunner.session import Session
+
+
+class Artifacts:
+    """Builds on first demand and remembers."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._built: dict[tuple[str, str, str], Artifact] = {}
+
+    def of(self, job: Job, subject: Subject) -> Artifact:
+        """The artifact that a job runs; its state says whether it can."""
+        key = (job.engine, job.source.kind, job.source.ref)
+        if key not in self._built:
+            self._built[key] = self.make(subject.engine, job.source)
+        artifact = self._built[key]
+        template = subject.workload.compression
+        if not template:
+            return artifact
+        where = f"compression of {subject.workload.name}"
+        checked = refused(artifact, to_text(expand(template, job.params, where=where)))
+        if checked.state != artifact.state:
+            self._session.store.save_artifact(checked)
+        return checked
+
+    def make(self, engine: Engine, ref: SourceRef) -> Artifact:
+        """Builds, or takes from the cache; tells the observer and stores the result."""
+        session, observer = self._session, self._session.observer
+        name = f"{engine.title} {ref.version}"
+
+        def progress(done: int, total: int | None) -> None:
+            data = {"version": name, "done": done, "total": total}
+            observer(Event("build-progress", "", data))
+
+        observer(Event("build", f"{name} from {ref.kind} {ref.ref}", {"ref": ref.ref}))
+        workshop = Workshop(
+            session.settings.cache, session.settings.jobs or os.cpu_count() or 1, progress
+        )
+        artifact = build(engine, ref, workshop)
+        session.store.save_artifact(artifact)
+        first = artifact.reason.partition("\n")[0]
+        text = f"{name} is ready" if artifact.state == "built" else f"{name}: build failed: {first}"
+        data = {"version": ref.version, "state": artifact.state, "artifact": artifact.id}
+        observer(Event("build-end", text, data))
+        return artifact

@@ -1,0 +1,86 @@
+"""Options that several verbs share, and the small value parsers behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchrunner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+data_option = click.option(
+    "--data",
+    default="./results",
+    show_default=True,
+    envvar="BENCHRUNNER_DATA",
+    metavar="DIR|URL",
+    help="Results folder (a SQLite store and raw output) or a SQLAlchemy URL.",
+)
+catalog_option = click.option(
+    "--catalog",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Folder with workloads/, hosts/, engines/, tools/ searched first.",
+)
+cache_option = click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    default=None,
+    envvar="BENCHRUNNER_CACHE",
+    metavar="DIR",
+    help="Build cache.  [default: ~/.cache/benchrunner]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+
+
+def comma_list(text: str | None) -> list[str]:
+    """Words between commas.
+
+    >>> comma_list("None, DIO,")
+    ['None', 'DIO']
+    """
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """``KEY=VALUE`` options as a dictionary.
+
+    >>> assignments(["NUM_KEYS=1000"], "--set")
+    {'NUM_KEYS': '1000'}
+
+    Raises:
+        ConfigurationError: An argument without ``=``, or the same key twice.
+    """
+    result: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigurationError(f"{option} {pair}: expected NAME=VALUE", f"{option} {pair}=1")
+        if key in result:
+            raise ConfigurationError(f"{option} {key} is given twice", "give it once")
+        result[key] = value
+    return result
+
+
+def default_cache() -> Path:
+    """``$XDG_CACHE_HOME/benchrunner`` or ``~/.cache/benchrunner``."""
+    import os
+
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "benchrunner"
+
+
+def epilog(*examples: str) -> str:
+    """The examples at the end of a verb's help."""
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
+def verb(*examples: str, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A click command with examples under its help."""
+    return click.command(epilog=epilog(*examples), **attributes)

@@ -1,0 +1,131 @@
+"""``benchrunner plan WORKLOAD``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchrunner.cli.choosing import choosing, make_sweep
+from benchrunner.cli.options import (
+    cache_option,
+    catalog_option,
+    data_option,
+    default_cache,
+    json_option,
+    verb,
+)
+from benchrunner.errors import EXIT_CONFIGURATION
+
+if TYPE_CHECKING:
+    from benchrunner.pipeline import Prepared
+
+
+@verb(
+    "benchrunner plan rocksdb-flash --versions 6.11.4,7.2.2 --variants None,DIO --scale smoke",
+    "benchrunner plan rocksdb-flash --versions 6.10..7.2 --json",
+    name="plan",
+)
+@click.argument("workload")
+@choosing
+@data_option
+@cache_option
+@catalog_option
+@click.option("--commands", is_flag=True, help="Print every command line, with dropped flags.")
+@json_option
+def command(workload: str, data: str, cache: Path | None, catalog: Path | None, **chosen: Any) -> None:
+    """Show what a sweep of WORKLOAD would do; build, start and store nothing.
+
+    Exits 2 when something stands in the way: too little disk, a directory that is not ours.
+    """
+    from benchrunner.pipeline import prepare
+    from benchrunner.session import Session, Settings
+
+    session = Session(
+        Settings(
+            data=data, cache=cache or default_cache(), catalog=catalog,
+            database_dir=chosen["db_dir"], wal_dir=chosen["wal_dir"],
+        )
+    )  # fmt: skip
+    prepared = prepare(session, make_sweep(session.catalog, workload, chosen))
+    if chosen["as_json"]:
+        click.echo(json.dumps(_as_data(prepared), indent=2, default=str))
+    else:
+        _print(prepared)
+        if chosen["commands"]:
+            _print_commands(session.catalog, prepared)
+    if prepared.obstacles:
+        raise click.exceptions.Exit(EXIT_CONFIGURATION)
+
+
+def _as_data(prepared: Prepared) -> dict[str, Any]:
+    plan = prepared.plan
+    return {
+        "sweep": plan.sweep,
+        "loads": plan.loads,
+        "disk_bytes": plan.disk_bytes,
+        "seconds": plan.seconds,
+        "skipped": [{"what": what, "why": why} for what, why in plan.skipped],
+        "obstacles": list(prepared.obstacles),
+        "trials": [
+            {
+                "id": trial.id, "position": trial.position, "repetition": trial.repetition,
+                "workload": trial.job.workload, "engine": trial.job.engine,
+                "version": trial.job.version, "source": trial.job.source.ref,
+                "variant": trial.job.variant, "host": trial.job.host, "axes": dict(trial.job.axes),
+                "steps": list(trial.job.steps),
+            }
+            for trial in plan.trials
+        ],
+    }  # fmt: skip
+
+
+def _print(prepared: Prepared) -> None:
+    from benchrunner.cli.progress import duration
+    from benchrunner.units import format_size
+
+    plan = prepared.plan
+    rows = [("#", "workload", "version", "from", "variant", "host", "rep", "steps")]
+    rows += [
+        (
+            str(t.position), t.job.workload, t.job.version, f"{t.job.source.kind} {t.job.source.ref}",
+            " ".join([t.job.variant, *(f"{k}={v}" for k, v in t.job.axes.items())]), t.job.host,
+            str(t.repetition), str(len(t.job.steps)),
+        )
+        for t in plan.trials
+    ]  # fmt: skip
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    disk = format_size(plan.disk_bytes) if plan.disk_bytes is not None else "unknown"
+    time = duration(plan.seconds) if plan.seconds is not None else "unknown"
+    click.echo(f"\n{len(plan.trials)} trials, {plan.loads} database loads")
+    click.echo(f"disk: about {disk} at once; time: about {time}, builds not counted")
+    for what, why in plan.skipped:
+        click.echo(f"left out: {what}: {why}")
+    for obstacle in prepared.obstacles:
+        click.echo(f"obstacle: {obstacle}", err=True)
+
+
+def _print_commands(catalog: Any, prepared: Prepared) -> None:
+    import shlex
+
+    from benchrunner.command import Placement, build_command
+    from benchrunner.run import Subject
+
+    for trial in prepared.plan.trials:
+        workload = catalog.workload(trial.job.workload)
+        tools = {step.tool: catalog.tool(step.tool) for step in workload.steps}
+        subject = Subject(
+            workload, catalog.engine(workload.engine), tools, catalog.flags(workload.engine)
+        )
+        click.echo(f"\n# trial {trial.position}: {trial.job.version} {trial.job.variant}")
+        for name in trial.job.steps:
+            placement = Placement(db_dir="DB", wal_dir="DB", repetition=trial.repetition)
+            built = build_command(subject.step(name), subject, trial.job, None, placement)
+            click.echo(f"# {name}\n{shlex.join(built.argv)}")
+            for note in built.flags:
+                if note.action != "given":
+                    click.echo(f"#   {note.flag}={note.asked}: {note.action}: {note.reason}")

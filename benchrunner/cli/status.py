@@ -1,0 +1,82 @@
+"""``benchrunner status [SWEEP]``."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from benchrunner.cli.options import data_option, json_option, verb
+
+if TYPE_CHECKING:
+    from benchrunner.store import Store
+    from benchrunner.store.rows import SweepRow
+
+SHOWN = 20
+"""Sweeps listed when none is named."""
+
+
+@verb("benchrunner status", "benchrunner status 12 --json", name="status")
+@click.argument("sweep", type=int, required=False)
+@data_option
+@json_option
+def command(sweep: int | None, data: str, *, as_json: bool) -> None:
+    """Show the newest sweeps, or every trial of SWEEP with its state and reason."""
+    from benchrunner.store import open_store
+
+    with open_store(data, create=False) as store:
+        if sweep is None:
+            _sweeps(store, as_json=as_json)
+        else:
+            _trials(store, store.sweep(sweep), as_json=as_json)
+
+
+def _sweeps(store: Store, *, as_json: bool) -> None:
+    rows = store.sweeps()[:SHOWN]
+    counts = {row.id: store.counts_by_state(row.id) for row in rows}
+    if as_json:
+        data = [
+            {"sweep": r.id, "name": r.name, "created_at": r.created_at, "unfinished": r.unfinished,
+             **{state.value: n for state, n in counts[r.id].items()}}
+            for r in rows
+        ]  # fmt: skip
+        click.echo(json.dumps(data, indent=2))
+        return
+    if not rows:
+        click.echo("no sweeps yet; start one with: benchrunner sweep rocksdb-flash --scale smoke")
+    for row in rows:
+        states = ", ".join(f"{n} {state.value}" for state, n in sorted(counts[row.id].items()))
+        click.echo(f"{row.id:>5}  {_when(row.created_at)}  {row.name:<24} {states}")
+    if any(row.unfinished for row in rows):
+        click.echo("go on with unfinished sweeps: benchrunner resume")
+
+
+def _trials(store: Store, row: SweepRow, *, as_json: bool) -> None:
+    trials = store.trials(row.id)
+    if as_json:
+        data = [
+            {"trial": t.id, "position": t.position, "workload": t.job.workload,
+             "version": t.job.version, "variant": t.job.variant, "host": t.job.host,
+             "repetition": t.repetition, "state": t.state.value, "reason": t.reason,
+             "started_at": t.started_at, "ended_at": t.ended_at}
+            for t in trials
+        ]  # fmt: skip
+        click.echo(json.dumps(data, indent=2))
+        return
+    click.echo(f"sweep {row.id}: {row.name}, {_when(row.created_at)}")
+    click.echo(f"  {' '.join(row.command_line)}")
+    for t in trials:
+        job = t.job
+        line = f"{t.position:>4}  {job.workload} {job.version} {job.variant} {job.host} #{t.repetition}"
+        click.echo(f"{line:<60} {t.state.value}" + (f": {t.reason}" if t.reason else ""))
+        if t.state.value == "running":
+            for step in store.step_runs(t.id):
+                click.echo(f"        {step.step}: {step.state.value}")
+    for what, why in row.skipped:
+        click.echo(f"left out: {what}: {why}")
+
+
+def _when(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

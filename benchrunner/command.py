@@ -1,0 +1,203 @@
+"""A step of a job becomes a command: argument list, environment, and a note on every flag.
+
+Pure. What a version cannot take is translated, dropped and recorded, or refused; never silent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from benchrunner.arguments import Asked, asked_arguments, find_variant
+from benchrunner.errors import ConfigurationError
+from benchrunner.expressions import Scalar, expand, to_text
+from benchrunner.flags import Knowledge, Policy, decide
+from benchrunner.model import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from benchrunner.definitions import Step, Tool, Variant, Workload
+    from benchrunner.model import Artifact, Job
+
+BASE_ENVIRONMENT: Mapping[str, str] = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",
+}
+"""A benchmark starts from the same environment whoever starts it; hosts and variants add to it."""
+
+TIMEOUT_FACTOR = 3.0
+TIMEOUT_EXTRA_S = 60.0
+
+
+class Subject(Protocol):
+    """What a command is made from: see ``run.Subject``."""
+
+    @property
+    def workload(self) -> Workload:
+        """The workload that the step is in."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools of its steps, by name."""
+        ...
+
+    @property
+    def flags(self) -> Mapping[str, Any]:
+        """Flag matrix of the engine's tool, empty when there is none."""
+        ...
+
+    @property
+    def host_env(self) -> Mapping[str, str]:
+        """Environment that the host adds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one step of one repetition runs."""
+
+    db_dir: str
+    wal_dir: str
+    run_dir: str = ""
+    work_dir: str = ""
+    step_index: int = 1
+    """The step's place in the trial. Templates see that in the workload: ``params.BUILTINS``."""
+    repetition: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a step should take, and when it is ended; ``None`` where the workload is silent."""
+
+    expected_s: float | None
+    timeout_s: float | None
+
+
+def build_command(
+    step: Step, subject: Subject, job: Job, artifact: Artifact | None, placement: Placement
+) -> Command:
+    """The command of a step.
+
+    Args:
+        step: one of the workload's steps.
+        subject: its workload, tools and flag matrix.
+        job: parameters, version and variant.
+        artifact: the build to run; ``None`` in a dry run, where the flag matrix has the word.
+        placement: directories and repetition.
+
+    Raises:
+        ConfigurationError: A flag is refused or no version knows it, a template has no value, the
+            seed is missing, or the build has not the tool's binary.
+    """
+    workload, tool = subject.workload, subject.tools[step.tool]
+    variant = find_variant(workload, job.variant)
+    where = f"step {step.name} of {workload.name}"
+    names = _names(step, workload, job, placement)
+    asked = asked_arguments(step, tool, workload, variant, as_shipped=job.as_shipped)
+    values = {
+        flag: _value(value, names, f"{where}, {flag}") for flag, value in asked.values.items()
+    }
+    _check_seed(values, tool, where)
+    version = job.version if artifact is None else artifact.version
+    knowledge = _knowledge(tool, subject, version, artifact)
+    notes = decide(values, tool, knowledge, _policy(asked, workload, tool, where))
+    head = _head(tool, artifact, names, where)
+    wrap = tuple(to_text(expand(word, names, where=f"{where}, wrap")) for word in variant.wrap)
+    flags = tuple(note.given for note in notes if note.given is not None)
+    return Command((*wrap, *head, *flags), _environment(variant, subject, names, where), notes)
+
+
+def step_limits(step: Step, subject: Subject, job: Job) -> Limits:
+    """Expected time of a step, and its time limit: three times that and a minute unless it says.
+
+    Raises:
+        ConfigurationError: A template has no value, or not a number.
+    """
+    where = f"step {step.name} of {subject.workload.name}"
+    expected = _seconds(step.seconds, job.params, f"{where}, seconds")
+    timeout = _seconds(step.timeout_s, job.params, f"{where}, timeout_s")
+    if timeout is None and expected is not None:
+        timeout = TIMEOUT_FACTOR * expected + TIMEOUT_EXTRA_S
+    return Limits(expected, timeout)
+
+
+def _seconds(template: Scalar | None, params: Mapping[str, Scalar], where: str) -> float | None:
+    if template is None:
+        return None
+    value = expand(template, params, where=where)
+    if isinstance(value, str | bool):
+        raise ConfigurationError(
+            f"{where}: {value!r} is not a number of seconds", 'seconds = "{N}"'
+        )
+    return float(value)
+
+
+def _names(step: Step, workload: Workload, job: Job, placement: Placement) -> dict[str, Scalar]:
+    """Everything that a template of this step may name."""
+    places = {
+        "db_dir": placement.db_dir,
+        "wal_dir": placement.wal_dir,
+        "run_dir": placement.run_dir,
+        "work_dir": placement.work_dir,
+    }
+    index = [one.name for one in workload.steps].index(step.name) + 1
+    numbers = {"step_index": index, "repetition": placement.repetition}
+    return {**job.params, **places, **numbers, "version": job.version}
+
+
+def _value(template: Scalar | list[str], names: Mapping[str, Scalar], where: str) -> Scalar:
+    if isinstance(template, list):
+        return ",".join(to_text(expand(one, names, where=where)) for one in template)
+    return expand(template, names, where=where)
+
+
+def _check_seed(values: Mapping[str, Scalar], tool: Tool, where: str) -> None:
+    """db_bench without a seed draws the same keys in every run before 7.2, and others since."""
+    if tool.parser == "db_bench" and not values.get("seed"):
+        what = "no seed" if "seed" not in values else "seed 0, which RocksDB replaces"
+        raise ConfigurationError(
+            f"{where} has {what}, so its keys would differ between versions",
+            'seed = "{SEED + step_index + 1000 * (repetition - 1)}"',
+        )
+
+
+def _knowledge(tool: Tool, subject: Subject, version: str, artifact: Artifact | None) -> Knowledge:
+    if tool.engine != subject.workload.engine:
+        return Knowledge(version)
+    return Knowledge(version, artifact.known_flags if artifact else None, subject.flags)
+
+
+def _policy(asked: Asked, workload: Workload, tool: Tool, where: str) -> Policy:
+    rules = workload.rule if tool.engine == workload.engine else []
+    return Policy(rules, workload.unknown_flags == "drop", asked.pinned, where)
+
+
+def _head(
+    tool: Tool, artifact: Artifact | None, names: Mapping[str, Scalar], where: str
+) -> tuple[str, ...]:
+    """The program and its fixed first arguments."""
+    program = tool.binary or tool.name
+    binary = program
+    if artifact is not None:
+        if tool.engine == artifact.engine and program not in artifact.binaries:
+            kept = ", ".join(sorted(artifact.binaries)) or "none"
+            raise ConfigurationError(
+                f"{where}: {artifact.engine} {artifact.version} was built without {program}",
+                f"the engine's build.keep names the binaries; this build has {kept}",
+            )
+        binary = artifact.binaries.get(program, program)
+    known = {**names, "binary": binary}
+    words = tool.argv or ["{binary}"]
+    return tuple(to_text(expand(word, known, where=f"tool {tool.name}, argv")) for word in words)
+
+
+def _environment(
+    variant: Variant, subject: Subject, names: Mapping[str, Scalar], where: str
+) -> dict[str, str]:
+    own = {
+        name: to_text(expand(value, names, where=f"{where}, env.{name}"))
+        for name, value in variant.env.items()
+    }
+    return {**BASE_ENVIRONMENT, **subject.host_env, **own}

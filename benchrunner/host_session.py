@@ -1,0 +1,136 @@
+"""A host made ready to run trials: transport, supervisor, claimed folders, facts and lease."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchrunner.errors import ConfigurationError, HostBusyError
+from benchrunner.events import Event
+from benchrunner.launchers.direct import DirectLauncher
+from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
+from benchrunner.places import HostDisk, Roots
+from benchrunner.store.rows import Lease, LeaseOwner
+from benchrunner.transports.local import LocalTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchrunner import definitions
+    from benchrunner.model import HostFacts
+    from benchrunner.session import Session
+    from benchrunner.transports import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class HostSession:
+    """One host for the time of a sweep."""
+
+    name: str
+    transport: Transport
+    launcher: DirectLauncher
+    disk: HostDisk
+    database_dir: str
+    """Where databases are made; its file system is the one that is measured."""
+    facts: HostFacts
+    fence: int | None
+    lacks: dict[str, str]
+    """What a variant may need and this host has not -> why."""
+
+    @property
+    def device(self) -> str:
+        """Name of the device under the databases, as far as the host tells."""
+        device = self.facts.facts.get("device") or {}
+        return str(device.get("name") or self.database_dir)
+
+
+def roots(session: Session, host: definitions.Host) -> Roots:
+    """The folders that trials use on a host."""
+    settings = session.settings
+    work = host.work_dir or str(session.results / "work")
+    databases = settings.database_dir or next(iter(host.data), None)
+    wal = settings.wal_dir or host.wal_dir or None
+    for name, path in (("work_dir", work), ("--db-dir", databases), ("--wal-dir", wal)):
+        if path and not Path(path).is_absolute():
+            raise ConfigurationError(f"{name} {path} is not an absolute path", f"/{path}")
+    return Roots(work, session.raw, databases, wal, settings.keep_databases)
+
+
+@contextmanager
+def open_host(session: Session, name: str) -> Iterator[HostSession]:
+    """Takes the host, makes it ready, and gives it back.
+
+    Raises:
+        ConfigurationError: The host has an address; remote hosts are not supported yet.
+        HostBusyError: Another controller holds it.
+    """
+    from benchrunner.probes.facts import collect_facts
+    from benchrunner.probes.preconditions import direct_io
+
+    host = session.catalog.host(name)
+    if host.address:
+        raise ConfigurationError(
+            f"host {name} is {host.address}: only this machine can run trials so far",
+            "leave --host out, or name a host without an address",
+        )
+    transport = LocalTransport()
+    places = roots(session, host)
+    lease = take_lease(session, name)
+    try:
+        disk = HostDisk(transport, places)
+        disk.prepare()
+        places.raw.mkdir(parents=True, exist_ok=True)
+        database_dir = places.databases or places.work
+        supervisor = ensure_supervisor(
+            transport, supervisor_sources(), str(session.settings.cache.absolute())
+        )
+        facts = collect_facts(transport, name, [database_dir])
+        session.store.save_facts(facts)
+        checked = direct_io(transport, database_dir)
+        lacks = {} if checked.ok else {"direct-io": checked.evidence}
+        yield HostSession(
+            name, transport, DirectLauncher(transport, supervisor), disk, database_dir, facts,
+            lease.fence, lacks,
+        )  # fmt: skip
+    finally:
+        session.store.release_lease(lease)
+        transport.close()
+
+
+def take_lease(session: Session, host: str) -> Lease:
+    """The exclusive right to use a host; a dead controller's is taken over.
+
+    Raises:
+        HostBusyError: A living controller holds it.
+    """
+    owner = LeaseOwner(
+        os.environ.get("USER") or "benchrunner", os.getpid(), socket.gethostname(),
+        process_start(os.getpid()) or 0,
+    )  # fmt: skip
+    held = session.store.lease(host)
+    if held is None:
+        return session.store.acquire_lease(host, owner)
+    here = held.owner.hostname == socket.gethostname()
+    if here and process_start(held.owner.pid) != held.owner.start_time:
+        text = f"took over host {host} from process {held.owner.pid}, which is gone"
+        session.observer(Event("note", text, {"host": host, "fence": held.fence}))
+        return session.store.take_over_lease(host, held.fence, owner)
+    raise HostBusyError(
+        f"host {host} is in use by {held.owner.name} (process {held.owner.pid} on "
+        f"{held.owner.hostname})",
+        "wait for it to end, or stop that process",
+    )
+
+
+def process_start(pid: int) -> int | None:
+    """Start of a process in clock ticks since boot; ``None`` when it is gone or a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])

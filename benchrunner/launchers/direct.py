@@ -1,0 +1,170 @@
+"""Starts processes on a host by the supervisor itself, and watches them by reading run folders.
+
+The contract is in ``launchers``; the files of a run folder are described with the supervisor. While
+a run goes on no process is started to watch it: it is read from its folder and /proc.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import time
+from typing import TYPE_CHECKING, Any
+
+from benchrunner.errors import LaunchError
+from benchrunner.launchers import RunState
+from benchrunner.model import Handle
+from benchrunner.transports import MissingFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchrunner.launchers import LaunchRequest, Tick
+    from benchrunner.transports import Completed, Transport
+
+_TAKEN = 3
+"""Exit code of the supervisor when the folder holds a run already."""
+_SHORT_S = 60.0
+_FASTEST_S, _SLOWEST_S, _SHARE = 0.001, 0.25, 0.05
+_TICKS_PER_S = 100
+"""USER_HZ, in which /proc counts on every Linux that databases run on."""
+
+
+class DirectLauncher:
+    """Runs on one host under the supervisor whose binary is at ``supervisor`` there."""
+
+    def __init__(self, transport: Transport, supervisor: str) -> None:
+        self._transport = transport
+        self._supervisor = supervisor
+
+    def start(self, request: LaunchRequest) -> Handle:
+        """See ``Launcher.start``."""
+        parent = posixpath.dirname(request.run_dir)
+        if self._transport.size(parent) is None:
+            self._must(self._run(["mkdir", "-p", "--", parent], _SHORT_S), request.run_dir)
+        done = self._run([self._supervisor, *_start_arguments(request)], _SHORT_S)
+        if done.exit_code == _TAKEN:
+            raise LaunchError(
+                f"{request.run_dir} on {self._transport.host} holds a run already",
+                "each run needs a new folder",
+            )
+        self._must(done, request.run_dir)
+        try:
+            answer = json.loads(done.stdout)
+            return Handle(request.run_dir, answer["pid"], answer["start_time"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LaunchError(
+                f"{self._supervisor} on {self._transport.host} answered {done.stdout[:80]!r}",
+                "remove that file: it is compiled again",
+            ) from error
+
+    def find(self, run_dir: str) -> Handle | None:
+        """See ``Launcher.find``. A folder whose record is damaged counts as a run that is lost."""
+        record = self._record(run_dir)
+        if record is None:
+            return None
+        supervisor = record.get("supervisor", {})
+        return Handle(run_dir, supervisor.get("pid", 0), supervisor.get("start_time", 0))
+
+    def poll(self, handle: Handle) -> RunState:
+        """See ``Launcher.poll``. The status is looked for again after the process was not found."""
+        status = self._status(handle)
+        if status is None and self._alive(handle):
+            return self._state("running", handle, None)
+        status = status or self._status(handle)
+        if status is not None:
+            return self._state("finished", handle, status)
+        if self._record(handle.run_dir) is None:
+            return RunState("absent")
+        return self._state("lost", handle, None)
+
+    def stop(self, handle: Handle, grace_s: float) -> RunState:
+        """See ``Launcher.stop``. What a lost run left behind is found by the mark it carries."""
+        argv = [self._supervisor, "stop", "--run-dir", handle.run_dir, "--grace", _seconds(grace_s)]
+        self._must(self._run(argv, grace_s + _SHORT_S), handle.run_dir)
+        return self.poll(handle)
+
+    def wait(self, handle: Handle, on_tick: Tick | None = None) -> RunState:
+        """See ``Launcher.wait``. Looks soon at first, then every twentieth of the time gone by."""
+        began = time.monotonic()
+        before_s = self._age_s(handle)
+        while True:
+            state = self.poll(handle)
+            if state.state != "running":
+                return state
+            waited_s = time.monotonic() - began
+            if on_tick is not None:
+                on_tick(state, before_s + waited_s)
+            time.sleep(min(max(_FASTEST_S, waited_s * _SHARE), _SLOWEST_S))
+
+    def _age_s(self, handle: Handle) -> float:
+        """Seconds since the run was started, by the host's own clock since boot."""
+        uptime_s = float(self._transport.read("/proc/uptime").split()[0])
+        return max(0.0, uptime_s - handle.start_time / _TICKS_PER_S)
+
+    def _alive(self, handle: Handle) -> bool:
+        """Whether the supervisor runs: that pid, with that start time, in that boot."""
+        try:
+            stat = self._transport.read(f"/proc/{handle.pid}/stat")
+        except MissingFileError:
+            return False
+        fields = stat.rpartition(b")")[2].split()
+        if len(fields) < 20 or int(fields[19]) != handle.start_time or fields[0] in (b"Z", b"X"):
+            return False
+        record = self._record(handle.run_dir)
+        boot_id = self._transport.read("/proc/sys/kernel/random/boot_id").decode().strip()
+        return record is not None and record.get("boot_id") == boot_id
+
+    def _record(self, run_dir: str) -> dict[str, Any] | None:
+        return self._json(f"{run_dir}/command.json")
+
+    def _status(self, handle: Handle) -> dict[str, Any] | None:
+        return self._json(f"{handle.run_dir}/status.json") or None
+
+    def _json(self, path: str) -> dict[str, Any] | None:
+        """A file of a run folder: ``None`` when it is not there, empty when it makes no sense."""
+        try:
+            content = json.loads(self._transport.read(path))
+        except MissingFileError:
+            return None
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _state(self, state: Any, handle: Handle, status: dict[str, Any] | None) -> RunState:
+        sizes = (self._transport.size(f"{handle.run_dir}/{name}") for name in ("stdout", "stderr"))
+        return RunState(state, status, *sizes)
+
+    def _run(self, argv: Sequence[str], timeout_s: float) -> Completed:
+        return self._transport.run(argv, timeout_s=timeout_s)
+
+    def _must(self, done: Completed, run_dir: str) -> None:
+        if done.exit_code != 0:
+            why = done.stderr.decode(errors="replace").strip().removeprefix("br-supervise: ")
+            raise LaunchError(
+                f"the run in {run_dir} on {self._transport.host}: {why or 'no reason given'}",
+                "benchrunner doctor",
+            )
+
+
+def _start_arguments(request: LaunchRequest) -> list[str]:
+    """The supervisor's arguments for a request."""
+    arguments = ["start", "--run-dir", request.run_dir, "--run-id", request.run_id]
+    arguments += ["--cwd", request.cwd]
+    arguments += ["--grace", _seconds(request.grace_s), "--interval", _seconds(request.interval_s)]
+    if request.timeout_s is not None:
+        arguments += ["--timeout", _seconds(request.timeout_s)]
+    for directory in request.du_dirs:
+        arguments += ["--du", directory]
+    if request.device_dir is not None:
+        arguments += ["--device-of", request.device_dir]
+    if request.clear_env:
+        arguments += ["--clear-env"]
+    for name, value in request.command.env.items():
+        arguments += ["--env", f"{name}={value}"]
+    return [*arguments, "--", *request.command.argv]
+
+
+def _seconds(value: float) -> str:
+    """Every digit of it: a format with six would turn a week into another week."""
+    return repr(float(value))

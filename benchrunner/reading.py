@@ -1,0 +1,129 @@
+"""The parse stage over stored step runs: raw folder -> measurements, taints and problems.
+
+Puts together what the tool printed, what the supervisor saw, what follows from both, and whether it
+all fits together. Can be repeated at any time: raw output is kept for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchrunner.ceiling import device_rates, saturation
+from benchrunner.derive import DeriveContext, derive_step
+from benchrunner.errors import OutputNotRecognisedError
+from benchrunner.expressions import expand
+from benchrunner.model import Parsed, StepState
+from benchrunner.parse import PARSERS, open_text, parse_output
+from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
+from benchrunner.parse.validity import StepContext, find_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from benchrunner.definitions import Step, Tool, Workload
+    from benchrunner.model import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """One step run as it lies in the results folder."""
+
+    raw: Path
+    state: StepState
+    status: Mapping[str, Any] | None
+    flags: Mapping[str, str]
+    """Flags that were given, name -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What a step run means now: ready to be stored."""
+
+    parsed: Parsed
+    derived: tuple[Measurement, ...]
+    parser: str
+    parser_version: str
+
+
+def read_step(
+    stored: StoredStep,
+    step: Step,
+    tool: Tool,
+    workload: Workload,
+    params: Mapping[str, Any],
+    ceilings: Mapping[str, float],
+) -> Understanding:
+    """Everything that one step run's raw folder says.
+
+    A step that did not end well keeps its resources (they tell why), but what its tool printed is
+    read only for taints and facts: half a run's rate is not the rate of a run.
+    """
+    printed = _printed(stored, tool)
+    if stored.state not in (StepState.OK, StepState.INVALID):
+        printed = Parsed((), printed.taints, (), {}, printed.facts)
+    watched = _watched(stored)
+    measurements = printed.measurements + watched.measurements + device_rates(watched.series)
+    taints = printed.taints + watched.taints
+    if workload.ceiling is not None and printed.measurements:
+        taints += saturation(workload.ceiling, measurements, ceilings)
+    problems = printed.problems
+    if stored.state in (StepState.OK, StepState.INVALID):
+        problems += find_problems(measurements, _context(step, params, stored))
+    parsed = Parsed(
+        measurements,
+        taints,
+        problems,
+        {**watched.series, **printed.series},
+        {**watched.facts, **printed.facts},
+    )
+    derived = derive_step(measurements, _sizes(params))
+    version = f"{PARSERS[tool.parser].version}.{PARSER_VERSION}"
+    return Understanding(parsed, derived, tool.parser, version)
+
+
+def _printed(stored: StoredStep, tool: Tool) -> Parsed:
+    """What the tool printed; unrecognisable output of a step that claims success is a problem."""
+    try:
+        return parse_output(
+            tool.parser, stored.raw / "stdout", stored.raw / "stderr", tool.output
+        )
+    except OutputNotRecognisedError as error:
+        ended_well = stored.state in (StepState.OK, StepState.INVALID)
+        return Parsed((), (), (error.message,) if ended_well else ())
+
+
+def _watched(stored: StoredStep) -> Parsed:
+    status = stored.status
+    if status is None:
+        path = stored.raw / "status.json"
+        status = json.loads(path.read_text()) if path.exists() else None
+    if not status or status.get("state") == "lost":
+        return Parsed(())
+    try:
+        with open_text(stored.raw / "samples") as samples:
+            return parse_status(status, samples)
+    except OutputNotRecognisedError:
+        return parse_status(status)
+
+
+def _context(step: Step, params: Mapping[str, Any], stored: StoredStep) -> StepContext:
+    threads = None if step.threads is None else expand(step.threads, params, where=step.name)
+    duration = stored.flags.get("duration")
+    return StepContext(
+        threads=int(threads) if threads is not None else None,
+        seconds=float(duration) if duration and float(duration) > 0 else None,
+        wall_s=(stored.status or {}).get("wall_s"),
+        phase=step.phase,
+    )
+
+
+def _sizes(params: Mapping[str, Any]) -> DeriveContext:
+    key, value = params.get("KEY_SIZE"), params.get("VALUE_SIZE")
+    return DeriveContext(
+        key_bytes=key if isinstance(key, int) else None,
+        value_bytes=value if isinstance(value, int) else None,
+    )

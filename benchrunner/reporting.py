@@ -1,0 +1,216 @@
+"""Store rows -> the report's input. Chooses what a page shows; lays nothing out."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from benchrunner.derive import derive_test
+from benchrunner.errors import NothingSelectedError
+from benchrunner.model import Measurement
+from benchrunner.report.input import (
+    CeilingView,
+    Cell,
+    OptionDifference,
+    RawText,
+    ReportData,
+    StepView,
+    TrialView,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from benchrunner.definitions import Metric, Workload
+    from benchrunner.store import Store
+    from benchrunner.store.rows import PageStep, PageTrial, StepRow
+
+MAX_APPENDIX_BYTES = 64 * 1024
+"""Of one raw output in a page's appendix; the rest is behind its link."""
+
+
+def report_data(
+    store: Store,
+    workload: Workload,
+    metrics: Mapping[str, Metric],
+    raw_root: Path,
+    *,
+    sweep_ids: Collection[int] | None = None,
+    scale: str | None = None,
+    host: str | None = None,
+) -> ReportData:
+    """What the page of a workload shows: the newest trials of every cell at one scale.
+
+    Args:
+        store: where the results are.
+        workload: whose page it is, with its layout as it is now.
+        metrics: definitions by id.
+        raw_root: folder below which raw run folders lie.
+        sweep_ids: only trials of these sweeps; ``None``: of all.
+        scale: of the trials; ``None``: the scale of the newest trial.
+        host: only this host's trials.
+
+    Raises:
+        NothingSelectedError: no trial of the workload has ended.
+    """
+    found = store.page_rows(workload.name, sweep_ids=sweep_ids, host=host, scale=scale).trials
+    if not found:
+        raise NothingSelectedError(
+            f"the store has no finished trial of {workload.name}" + (f" at {scale}" if scale else ""),
+            f"benchrunner sweep {workload.name} --scale smoke",
+        )
+    newest = max(found, key=lambda trial: trial.row.ended_at or 0)
+    shown = [trial for trial in found if trial.row.job.scale == newest.row.job.scale]
+    series = store.series(step.row.id for trial in shown for step in trial.steps)
+    hosts = sorted({trial.row.job.host for trial in shown})
+    sweep = store.sweep(newest.row.sweep_id)
+    return ReportData(
+        workload=workload,
+        params=newest.row.job.params,
+        scale=newest.row.job.scale,
+        host_facts={
+            t.row.job.host: t.facts.facts
+            for t in sorted(shown, key=lambda t: t.row.ended_at or 0)
+            if t.facts is not None
+        },
+        cells=_cells(shown, series, workload, raw_root),
+        metrics=metrics,
+        generated_at=datetime.fromtimestamp(newest.row.ended_at or sweep.created_at, UTC),
+        ceilings=_ceilings(store, hosts, workload),
+        appendix=_appendix(store, workload, raw_root, hosts),
+        command_line=sweep.command_line,
+        benchrunner_version=sweep.benchrunner_version,
+    )
+
+
+def _cells(
+    trials: Sequence[PageTrial],
+    series: Mapping[int, Mapping[str, tuple[tuple[float, float], ...]]],
+    workload: Workload,
+    raw_root: Path,
+) -> tuple[Cell, ...]:
+    groups: defaultdict[tuple[str, ...], list[PageTrial]] = defaultdict(list)
+    for trial in trials:
+        job = trial.row.job
+        groups[(job.engine, job.version, job.variant, job.host, repr(sorted(job.axes.items())))].append(trial)
+    cells = []
+    for members in groups.values():
+        job = members[0].row.job
+        views = tuple(_trial(trial, series, workload, raw_root) for trial in members)
+        cells.append(Cell(job.engine, _version(members[0]), job.variant, job.host, job.axes, views))
+    return tuple(cells)
+
+
+def _version(trial: PageTrial) -> str:
+    """What the built tree says it is; ``system`` and branch names mean nothing on a page."""
+    return trial.artifact.version if trial.artifact is not None else trial.row.job.version
+
+
+def _trial(
+    trial: PageTrial,
+    series: Mapping[int, Mapping[str, tuple[tuple[float, float], ...]]],
+    workload: Workload,
+    raw_root: Path,
+) -> TrialView:
+    row = trial.row
+    steps = {step.row.step: _step(step, series.get(step.row.id, {}), raw_root) for step in trial.steps}
+    for name, derived in _tests(trial, workload).items():
+        if name in steps:
+            extra = {(m.phase, m.run, m.role, m.metric): m.value for m in derived}
+            steps[name] = replace(steps[name], measurements={**steps[name].measurements, **extra})
+    return TrialView(row.id, row.repetition, row.state, row.reason, trial.artifact, steps)
+
+
+def _tests(trial: PageTrial, workload: Workload) -> dict[str, tuple[Measurement, ...]]:
+    """Figures of whole tests (``Time`` of bulkload = fillrandom + compact), by their first step."""
+    by_step = {
+        step.row.step: [Measurement(*key, value) for key, value in step.measurements.items()]
+        for step in trial.steps
+    }
+    tests: dict[str, list[str]] = {}
+    for step in workload.steps:
+        tests.setdefault(step.part_of or step.name, []).append(step.name)
+    return {
+        head: derive_test([by_step.get(name, []) for name in names]) for head, names in tests.items()
+    }
+
+
+def _step(
+    step: PageStep, series: Mapping[str, tuple[tuple[float, float], ...]], raw_root: Path
+) -> StepView:
+    row = step.row
+    return StepView(
+        state=row.state,
+        reason=row.reason,
+        argv=row.argv,
+        env=row.env,
+        flags=row.flags,
+        measurements=step.measurements,
+        taints=step.taints,
+        problems=row.problems,
+        series=series,
+        raw_files=raw_files(row, raw_root),
+        option_differences=tuple(
+            OptionDifference(d["flag"], d["asked"], d["effective"])
+            for d in (row.options or {}).get("differs", ())
+        ),
+    )
+
+
+def raw_files(row: StepRow, raw_root: Path) -> dict[str, Path]:
+    """The stored files of a step run by their names without ``.gz``."""
+    if not row.raw_path:
+        return {}
+    folder = raw_root / row.raw_path
+    if not folder.is_dir():
+        return {}
+    return {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir())}
+
+
+def _ceilings(store: Store, hosts: Sequence[str], workload: Workload) -> tuple[CeilingView, ...]:
+    if workload.ceiling is None:
+        return ()
+    wanted = set(workload.ceiling.taints.values())
+    return tuple(
+        CeilingView(host, row.workload or workload.ceiling.workload, row.metric, row.value, row.step or "")
+        for host in hosts
+        for row in store.ceilings(host)
+        if row.metric in wanted
+    )
+
+
+def _appendix(
+    store: Store, workload: Workload, raw_root: Path, hosts: Sequence[str]
+) -> tuple[RawText, ...]:
+    """Raw outputs of the newest trials of the appendix's workloads, on the page's hosts."""
+    texts = []
+    for name in workload.page.appendix:
+        newest: dict[str, PageTrial] = {}
+        for trial in store.page_rows(name).trials:
+            host = trial.row.job.host
+            if host in hosts and (trial.row.ended_at or 0) >= _ended(newest.get(host)):
+                newest[host] = trial
+        for host, trial in sorted(newest.items()):
+            for step in trial.steps:
+                text = _stdout(step.row, raw_root)
+                texts.append(RawText(f"{name}: {step.row.step}", text, step.row.argv, host))
+    return tuple(texts)
+
+
+def _ended(trial: PageTrial | None) -> float:
+    return (trial.row.ended_at or 0) if trial is not None else -1.0
+
+
+def _stdout(row: StepRow, raw_root: Path) -> str:
+    path = raw_files(row, raw_root).get("stdout")
+    if path is None:
+        return row.reason
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rb") as file:
+        text = file.read(MAX_APPENDIX_BYTES).decode(errors="replace")
+    human, _, _ = text.partition("\n{\n")
+    return human.strip() or text

@@ -1,0 +1,1 @@
+"""Schema migrations, one file for each revision; ``migrate`` runs them."""

@@ -1,0 +1,80 @@
+"""How a host is reached: the protocol that every transport keeps, and nothing else.
+
+In: argument lists and absolute paths. Out: bytes and exit codes. A transport never interprets what
+it carries, and never gives a command to a shell of its own making: it quotes once, inside.
+``tests/contract/test_transport.py`` holds every transport to this page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from benchrunner.errors import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a command left when it ended; a signal shows as its negative number in ``exit_code``."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class MissingFileError(TransportError):
+    """A file or folder is not there; told apart because that is often an answer."""
+
+
+class Transport(Protocol):
+    """One host. Every failure is a ``TransportError`` naming the host, and the command or path."""
+
+    @property
+    def host(self) -> str:
+        """How messages call the host: ``this machine``, ``bench@nvme1``."""
+        ...
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        input: bytes | None = None,  # noqa: A002 - the word that subprocess uses
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Completed:
+        """Runs a short command to its end; long ones belong under a launcher.
+
+        ``env`` adds to the host's environment. Any exit code is a result. The time limit ends the
+        command with everything in its process group, and is an error.
+        """
+        ...
+
+    def put(self, local: Path, remote: str, mode: int | None = None) -> None:
+        """Copies a file or folder to the host; missing parent folders are made.
+
+        It appears under its name complete or not at all. A file replaces a file; a folder replaces
+        nothing. Mode bits are those of ``local``, or ``mode`` for a file. Symbolic links inside a
+        folder stay links.
+        """
+        ...
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copies a file or folder from the host, by the same rules as ``put``."""
+        ...
+
+    def read(self, remote: str, offset: int = 0, limit: int | None = None) -> bytes:
+        """Up to ``limit`` bytes of a file from ``offset``; fewer at its end, none behind it."""
+        ...
+
+    def size(self, remote: str) -> int | None:
+        """Length of a file in bytes (0 for those of /proc), ``None`` when nothing is there."""
+        ...
+
+    def close(self) -> None:
+        """Gives up the connection. Running launchers' processes go on."""
+        ...

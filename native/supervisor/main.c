@@ -1,0 +1,64 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "du.h"
+#include "files.h"
+#include "front.h"
+#include "inspect.h"
+#include "options.h"
+#include "start.h"
+#include "stop.h"
+#include "version.h"
+
+static const char kHelp[] =
+    "br-supervise " BR_VERSION
+    ": runs one command, samples it, ends all of it, and records how it went\n"
+    "\n"
+    "  br-supervise start --run-dir DIR [option]... -- COMMAND [ARGUMENT]...\n"
+    "      --timeout S       end the process tree after S seconds (default: no limit)\n"
+    "      --grace S         seconds between SIGTERM and SIGKILL (default: 5)\n"
+    "      --interval S      seconds between samples (default: 1)\n"
+    "      --du DIR          measure the disk usage of DIR; may be repeated\n"
+    "      --device-of DIR   sample the block device below DIR\n"
+    "      --env NAME=VALUE  add to the command's environment; may be repeated\n"
+    "      --clear-env       start from an empty environment\n"
+    "      --cwd DIR         the command's working directory (default: this one)\n"
+    "      --run-id ID       mark the command's processes with ID (default: the run folder)\n"
+    "      --foreground      stay until the run has ended\n"
+    "  br-supervise state --run-dir DIR\n"
+    "  br-supervise stop --run-dir DIR [--grace S]\n"
+    "  br-supervise du DIR...\n"
+    "  br-supervise --help | --version\n"
+    "\n"
+    "Examples:\n"
+    "  br-supervise start --run-dir run1 --timeout 600 --du /data/db --device-of /data \\\n"
+    "      -- db_bench --benchmarks=fillseq --db=/data/db\n"
+    "  br-supervise state --run-dir run1\n"
+    "  br-supervise stop --run-dir run1 --grace 10\n"
+    "  br-supervise du /data/db\n"
+    "\n"
+    "Exit codes: 0 done, 1 it could not be done, 2 wrong usage, 3 the run folder is taken.\n"
+    "The files of a run folder are described in README.md.\n";
+
+int main(int argc, char** argv) {
+  sanitize_descriptors();
+  static struct options options;  // what it points to lives as long as the process
+  options_parse(argc, argv, &options);
+  switch (options.verb) {
+    case VERB_START:
+      return start_command(&options.request);
+    case VERB_STATE:
+      return state_command(options.request.run_dir);
+    case VERB_STOP:
+      return stop_command(options.request.run_dir, options.stop_grace_ns);
+    case VERB_DU:
+      return du_command(options.directories, options.directory_count);
+    case VERB_HELP:
+      fputs(kHelp, stdout);
+      return EXIT_OK;
+    case VERB_VERSION:
+      puts("br-supervise " BR_VERSION);
+      return EXIT_OK;
+  }
+  return EXIT_USAGE;
+}

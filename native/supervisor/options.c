@@ -1,0 +1,238 @@
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "front.h"
+#include "text.h"
+
+enum option_id {
+  OPTION_RUN_DIR = 256,
+  OPTION_TIMEOUT,
+  OPTION_GRACE,
+  OPTION_INTERVAL,
+  OPTION_DU,
+  OPTION_DEVICE_OF,
+  OPTION_ENV,
+  OPTION_CLEAR_ENV,
+  OPTION_CWD,
+  OPTION_RUN_ID,
+  OPTION_FOREGROUND,
+};
+
+static const struct option kNoOptions[] = {{0}};
+
+static const struct option kStateOptions[] = {{"run-dir", required_argument, NULL, OPTION_RUN_DIR},
+                                              {0}};
+
+static const struct option kStopOptions[] = {{"run-dir", required_argument, NULL, OPTION_RUN_DIR},
+                                             {"grace", required_argument, NULL, OPTION_GRACE},
+                                             {0}};
+
+static const struct option kStartOptions[] = {
+    {"run-dir", required_argument, NULL, OPTION_RUN_DIR},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"grace", required_argument, NULL, OPTION_GRACE},
+    {"interval", required_argument, NULL, OPTION_INTERVAL},
+    {"du", required_argument, NULL, OPTION_DU},
+    {"device-of", required_argument, NULL, OPTION_DEVICE_OF},
+    {"env", required_argument, NULL, OPTION_ENV},
+    {"clear-env", no_argument, NULL, OPTION_CLEAR_ENV},
+    {"cwd", required_argument, NULL, OPTION_CWD},
+    {"run-id", required_argument, NULL, OPTION_RUN_ID},
+    {"foreground", no_argument, NULL, OPTION_FOREGROUND},
+    {0}};
+
+static const struct verb_options {
+  const char* name;
+  const struct option* options;
+} kVerbs[] = {[VERB_START] = {"start", kStartOptions},
+              [VERB_STATE] = {"state", kStateOptions},
+              [VERB_STOP] = {"stop", kStopOptions},
+              [VERB_DU] = {"du", kNoOptions},
+              [VERB_HELP] = {"--help", kNoOptions},
+              [VERB_VERSION] = {"--version", kNoOptions}};
+
+__attribute__((format(printf, 1, 2))) static _Noreturn void usage_error(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("br-supervise: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputs(" (see br-supervise --help)\n", stderr);
+  va_end(arguments);
+  exit(EXIT_USAGE);
+}
+
+static int64_t parse_seconds(const char* option, const char* text, double least) {
+  char* end;
+  const double seconds = strtod(text, &end);
+  if (end == text || *end != '\0' || !isfinite(seconds)) {
+    usage_error("%s: '%s' is not a number of seconds", option, text);
+  }
+  if (seconds < least || seconds > 1e8) {
+    usage_error("%s: %s seconds is out of range, which begins at %g", option, text, least);
+  }
+  return (int64_t)(seconds * (double)NS_PER_SECOND);
+}
+
+static char* current_directory(void) {
+  char* cwd = getcwd(NULL, 0);
+  if (cwd == NULL) {
+    usage_error("the current directory is unknown: %s", strerror(errno));
+  }
+  return cwd;
+}
+
+// Not canonical: the directory need not exist yet.
+static const char* absolute(const char* path) {
+  if (path[0] == '/') {
+    return path;
+  }
+  char* cwd = current_directory();
+  struct text t = {0};
+  text_printf(&t, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path);
+  free(cwd);
+  return t.data;
+}
+
+// Appends to a NULL-terminated list.
+static const char* const* with(const char* const* list, const char* item) {
+  size_t count = 0;
+  while (list != NULL && list[count] != NULL) {
+    count++;
+  }
+  const char** longer = checked_realloc((void*)(uintptr_t)list, (count + 2) * sizeof *longer);
+  longer[count] = item;
+  longer[count + 1] = NULL;
+  return longer;
+}
+
+static const char* checked_env(const char* entry) {
+  const char* sign = strchr(entry, '=');
+  if (sign == NULL || sign == entry) {
+    usage_error("--env: '%s' is not of the form NAME=VALUE", entry);
+  }
+  return entry;
+}
+
+static const char* not_empty(const char* option, const char* value) {
+  if (value[0] == '\0') {
+    usage_error("%s needs a value", option);
+  }
+  return value;
+}
+
+static void apply_path(struct request* r, int id, const char* value) {
+  if (id == OPTION_RUN_DIR) {
+    r->run_dir = absolute(not_empty("--run-dir", value));
+  } else if (id == OPTION_CWD) {
+    r->cwd = absolute(not_empty("--cwd", value));
+  } else if (id == OPTION_DEVICE_OF) {
+    r->device_directory = absolute(not_empty("--device-of", value));
+  } else {
+    r->du_directories = with(r->du_directories, absolute(not_empty("--du", value)));
+    r->du_count++;
+  }
+}
+
+static void apply(struct options* o, int id, const char* value) {
+  struct request* r = &o->request;
+  switch (id) {
+    case OPTION_TIMEOUT:
+      r->timeout_ns = parse_seconds("--timeout", value, 0.001);
+      break;
+    case OPTION_GRACE:
+      r->grace_ns = o->stop_grace_ns = parse_seconds("--grace", value, 0);
+      break;
+    case OPTION_INTERVAL:
+      r->interval_ns = parse_seconds("--interval", value, 0.01);
+      break;
+    case OPTION_ENV:
+      r->env = with(r->env, checked_env(value));
+      break;
+    case OPTION_CLEAR_ENV:
+      r->clear_env = true;
+      break;
+    case OPTION_RUN_ID:
+      r->run_id = not_empty("--run-id", value);
+      break;
+    case OPTION_FOREGROUND:
+      r->foreground = true;
+      break;
+    default:
+      apply_path(r, id, value);
+  }
+}
+
+// Returns the index of the first argument that is not an option.
+static int parse_options(int argc, char** argv, const struct option* known, struct options* o) {
+  int id;
+  opterr = 0;
+  optind = 1;
+  while ((id = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
+    if (id == ':') {
+      usage_error("%s needs a value", argv[optind - 1]);
+    }
+    if (id == '?') {
+      usage_error("%s: unknown option %s", argv[0], argv[optind - 1]);
+    }
+    apply(o, id, optarg);
+  }
+  return optind;
+}
+
+static enum verb find_verb(const char* word) {
+  for (int v = VERB_START; v <= VERB_VERSION; v++) {
+    if (strcmp(word, kVerbs[v].name) == 0) {
+      return (enum verb)v;
+    }
+  }
+  usage_error("'%s' is none of start, state, stop, du, --help, --version", word);
+}
+
+static void finish_start(int first, int argc, char** argv, struct request* r) {
+  if (strcmp(argv[first - 1], "--") != 0 || first == argc || argv[first][0] == '\0') {
+    usage_error("start: needs -- and the command to run after its options");
+  }
+  r->argv = argv + first;
+  if (r->cwd == NULL) {
+    r->cwd = current_directory();
+  }
+  if (r->env == NULL) {
+    r->env = with(NULL, NULL);
+  }
+}
+
+void options_parse(int argc, char** argv, struct options* o) {
+  *o = (struct options){
+      .stop_grace_ns = -1,
+      .request = {.grace_ns = 5 * NS_PER_SECOND, .interval_ns = NS_PER_SECOND}};
+  if (argc < 2) {
+    usage_error("needs one of start, state, stop, du");
+  }
+  o->verb = find_verb(argv[1]);
+  const int first = parse_options(argc - 1, argv + 1, kVerbs[o->verb].options, o) + 1;
+  const bool has_run_dir = o->verb == VERB_START || o->verb == VERB_STATE || o->verb == VERB_STOP;
+  if (has_run_dir && o->request.run_dir == NULL) {
+    usage_error("%s: needs --run-dir DIR", argv[1]);
+  }
+  if (o->verb == VERB_START) {
+    finish_start(first, argc, argv, &o->request);
+  } else if (o->verb == VERB_DU) {
+    o->directories = argv + first;
+    o->directory_count = (size_t)(argc - first);
+    if (first == argc) {
+      usage_error("du: needs at least one directory");
+    }
+  } else if (first < argc) {
+    usage_error("%s: unexpected argument '%s'", argv[1], argv[first]);
+  }
+}

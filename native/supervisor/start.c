@@ -1,0 +1,90 @@
+#define _GNU_SOURCE
+#include "start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "front.h"
+#include "supervise.h"
+
+static int complain(const char* what, const char* about, int error) {
+  fprintf(stderr, "br-supervise: %s%s: %s\n", what, about, strerror(error));
+  return EXIT_TROUBLE;
+}
+
+// Children that an exec() left to this process would look like the command's.
+static bool has_children(void) {
+  siginfo_t info;
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static int start_here(const struct request* request) {
+  if (has_children()) {
+    fputs("br-supervise: this process has children already, so it cannot tell the command's "
+          "from them; start without --foreground\n", stderr);
+    return EXIT_TROUBLE;
+  }
+  struct front front = {.pipe = -1};
+  return supervise(request, &front);
+}
+
+// The second fork: the supervisor's parent is gone and it can never get a terminal.
+static _Noreturn void become_daemon(const struct request* request, int pipe) {
+  setsid();
+  const pid_t pid = fork();
+  if (pid != 0) {
+    _exit(pid < 0 ? EXIT_TROUBLE : EXIT_OK);
+  }
+  silence_standard_streams();
+  if (chdir("/") != 0) {
+    _exit(EXIT_TROUBLE);
+  }
+  struct front front = {.pipe = pipe};
+  exit(supervise(request, &front));
+}
+
+static int start_in_background(const struct request* request) {
+  int pipe[2];
+  if (pipe2(pipe, O_CLOEXEC) != 0) {
+    return complain("cannot create a pipe", "", errno);
+  }
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return complain("cannot fork", "", errno);
+  }
+  if (pid == 0) {
+    close(pipe[0]);
+    become_daemon(request, pipe[1]);
+  }
+  close(pipe[1]);
+  const int exit_code = front_wait(pipe[0]);
+  close(pipe[0]);
+  waitpid(pid, NULL, 0);
+  return exit_code;
+}
+
+int start_command(struct request* request) {
+  if (mkdir(request->run_dir, 0777) != 0 && errno != EEXIST) {
+    return complain("cannot create directory ", request->run_dir, errno);
+  }
+  char* canonical = realpath(request->run_dir, NULL);
+  if (canonical == NULL) {
+    return complain("cannot find directory ", request->run_dir, errno);
+  }
+  const char* given_id = request->run_id;
+  request->run_dir = canonical;
+  if (given_id == NULL) {
+    request->run_id = canonical;
+  }
+  const int exit_code = request->foreground ? start_here(request) : start_in_background(request);
+  request->run_id = given_id;
+  free(canonical);
+  return exit_code;
+}

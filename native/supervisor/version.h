@@ -1,0 +1,6 @@
+#ifndef BR_VERSION_H_
+#define BR_VERSION_H_
+
+#define BR_VERSION "1.0"
+
+#endif

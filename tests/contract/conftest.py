@@ -1,0 +1,53 @@
+"""What the contract suites run against: a transport is one line in ``TRANSPORTS``, a launcher one
+line in ``LAUNCHERS``; each launcher runs on each transport."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchrunner.launchers.direct import DirectLauncher
+from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
+from benchrunner.transports.local import LocalTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from benchrunner.launchers import Launcher
+    from benchrunner.transports import Transport
+
+TRANSPORTS: Mapping[str, Callable[[], Transport]] = {
+    "local": LocalTransport,
+}
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
+    """A transport to a host whose /tmp is this machine's: tests look at files from both sides."""
+    opened = TRANSPORTS[request.param]()
+    yield opened
+    opened.close()
+
+
+LAUNCHERS: Mapping[str, Callable[[Transport, str], Launcher]] = {
+    "direct": DirectLauncher,
+}
+
+
+@pytest.fixture(scope="session")
+def supervisor_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder for compiled supervisors that the whole test run shares."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def supervisor(transport: Transport, supervisor_cache: str) -> str:
+    """The real supervisor on the host."""
+    return ensure_supervisor(transport, supervisor_sources(), supervisor_cache)
+
+
+@pytest.fixture(params=LAUNCHERS)
+def launcher(request: pytest.FixtureRequest, transport: Transport, supervisor: str) -> Launcher:
+    """A launcher on each host."""
+    return LAUNCHERS[request.param](transport, supervisor)
