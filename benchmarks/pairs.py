@@ -1,13 +1,37 @@
-"""Interleaved pairs: A B, B A, A B ... so that a machine whose speed drifts hits both sides alike."""
+"""Interleaved pairs and what may be said of them: A B, B A, A B ..., medians, their intervals.
+
+Pure apart from calling what is measured. Interleaving makes a machine whose speed drifts hit both
+sides alike; order statistics make no assumption about how the figures are distributed.
+"""
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A median and the interval that holds the true one; of few values only their range."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+    confidence: float | None
+    """Probability that the interval holds the true median; ``None`` when it is a mere range."""
+
+    def scaled(self, factor: float) -> Estimate:
+        """The same in another unit; ``factor`` is positive."""
+        median, low, high = self.median * factor, self.low * factor, self.high * factor
+        return Estimate(median, low, high, self.count, self.confidence)
 
 
 @dataclass(frozen=True)
@@ -18,19 +42,22 @@ class Pairs:
     bare: tuple[float, ...]
 
     @property
-    def ratios(self) -> list[float]:
-        """Ours over bare, pair by pair, smallest first."""
-        return sorted(a / b for a, b in zip(self.ours, self.bare, strict=True))
+    def ratio(self) -> Estimate:
+        """Ours over bare, pair by pair."""
+        return estimate([a / b for a, b in zip(self.ours, self.bare, strict=True)])
 
     @property
-    def differences(self) -> list[float]:
-        """Ours minus bare, pair by pair, smallest first."""
-        return sorted(a - b for a, b in zip(self.ours, self.bare, strict=True))
+    def difference(self) -> Estimate:
+        """Ours minus bare, pair by pair."""
+        return estimate([a - b for a, b in zip(self.ours, self.bare, strict=True)])
 
 
-def interleave(ours: Callable[[], float], bare: Callable[[], float], count: int) -> Pairs:
-    """Runs both sides once to warm up, then ``count`` pairs in alternating order."""
-    ours(), bare()
+def interleave(
+    ours: Callable[[], float], bare: Callable[[], float], count: int, *, warm_up: bool = True
+) -> Pairs:
+    """Runs ``count`` pairs in alternating order, after both sides once to warm up."""
+    if warm_up:
+        ours(), bare()
     a: list[float] = []
     b: list[float] = []
     for index in range(count):
@@ -40,17 +67,32 @@ def interleave(ours: Callable[[], float], bare: Callable[[], float], count: int)
     return Pairs(tuple(a), tuple(b))
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median with its distribution-free 95 % interval (order statistics of the binomial).
+def estimate(values: Sequence[float]) -> Estimate:
+    """Median with its distribution-free interval of at least 95 %.
 
-    Returns the extremes as interval when there are fewer than six values.
+    The interval lies between two of the values, equally far from the ends of their order. How often
+    it misses is the binomial's tail, whatever the distribution: ``2 * P(B(n, 1/2) <= rank)``. Below
+    six values no interval reaches 95 %: then it is their range.
     """
     ordered = sorted(values)
-    n = len(ordered)
-    rank = max(0, int((n - 1.96 * n**0.5) / 2)) if n >= 6 else 0
-    return statistics.median(ordered), ordered[rank], ordered[n - 1 - rank]
+    count = len(ordered)
+    rank = _rank(count)
+    index = max(rank, 0)
+    confidence = None if rank < 0 else 1 - 2 * _tail(count, rank)
+    return Estimate(
+        statistics.median(ordered), ordered[index], ordered[count - 1 - index], count, confidence
+    )
 
 
-def row(name: str, text: str, target: str) -> None:
-    """One line of the result."""
-    print(f"{name:<44} {text:<62} target {target}", flush=True)
+def _rank(count: int) -> int:
+    """The largest index whose interval is still sure enough; -1 when none is."""
+    rank = -1
+    while 2 * _tail(count, rank + 1) <= 1 - CONFIDENCE:
+        rank += 1
+    return rank
+
+
+def _tail(count: int, rank: int) -> float:
+    """P(B(count, 1/2) <= rank)."""
+    chosen = sum(math.comb(count, k) for k in range(rank + 1))
+    return chosen / float(2**count)

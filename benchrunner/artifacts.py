@@ -1,4 +1,4 @@
-"""The artifacts of a sweep: each built once, stored, and checked against what its workload needs."""
+"""The artifacts of a sweep: each built once, stored, and checked against what a workload needs."""
 
 from __future__ import annotations
 

@@ -62,8 +62,6 @@ class Placement:
     wal_dir: str
     run_dir: str = ""
     work_dir: str = ""
-    step_index: int = 1
-    """The step's place in the trial. Templates see that in the workload: ``params.BUILTINS``."""
     repetition: int = 1
 
 

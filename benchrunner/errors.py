@@ -72,6 +72,10 @@ class StoreError(BenchrunnerError):
     """The results store cannot be opened, read or written."""
 
 
+class MissingStoreError(StoreError):
+    """There is no store yet where one is looked for."""
+
+
 class ResultsDiskFullError(StoreError):
     """No space is left where results are kept."""
 

@@ -9,20 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchrunner.errors import ConfigurationError, HostBusyError
+from benchrunner import workdir
+from benchrunner.errors import ConfigurationError, ForeignDirectoryError, HostBusyError
 from benchrunner.events import Event
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.places import HostDisk, Roots
 from benchrunner.store.rows import Lease, LeaseOwner
 from benchrunner.transports.local import LocalTransport
+from benchrunner.units import about_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchrunner import definitions
-    from benchrunner.model import HostFacts
-    from benchrunner.session import Session
+    from benchrunner.model import HostFacts, Plan
+    from benchrunner.session import Choices, Session
     from benchrunner.transports import Transport
 
 
@@ -48,20 +50,57 @@ class HostSession:
         return str(device.get("name") or self.database_dir)
 
 
-def roots(session: Session, host: definitions.Host) -> Roots:
-    """The folders that trials use on a host."""
-    settings = session.settings
+def roots(session: Session, host: definitions.Host, choices: Choices) -> Roots:
+    """The folders that trials use on a host.
+
+    Raises:
+        ConfigurationError: One of them is not an absolute path.
+    """
     work = host.work_dir or str(session.results / "work")
-    databases = settings.database_dir or next(iter(host.data), None)
-    wal = settings.wal_dir or host.wal_dir or None
-    for name, path in (("work_dir", work), ("--db-dir", databases), ("--wal-dir", wal)):
+    databases = choices.database_dir or next(iter(host.data), None)
+    wal = choices.wal_dir or host.wal_dir or None
+    for key, path in (("work_dir", work), ("data", databases), ("wal_dir", wal)):
         if path and not Path(path).is_absolute():
-            raise ConfigurationError(f"{name} {path} is not an absolute path", f"/{path}")
-    return Roots(work, session.raw, databases, wal, settings.keep_databases)
+            raise ConfigurationError(
+                f"host {host.name}: {key}: {path} is not an absolute path", "write it from / on"
+            )
+    return Roots(work, session.raw, databases, wal, choices.keep_databases)
+
+
+def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
+    """What would make a sweep fail at once: too little disk, a directory that is not ours."""
+    found: list[str] = []
+    for name in sweep.hosts:
+        host = session.catalog.host(name)
+        if host.address:
+            found.append(_not_here(host))
+        else:
+            found += _local_obstacles(session, host, plan)
+    return tuple(found)
+
+
+def _local_obstacles(session: Session, host: definitions.Host, plan: Plan) -> Iterator[str]:
+    transport, places = LocalTransport(), roots(session, host, session.settings.choices)
+    for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
+        try:
+            workdir.check_claimable(transport, path)
+        except ForeignDirectoryError as error:
+            yield error.message
+    where = places.databases or places.work
+    free = workdir.disk_free(transport, where)
+    if plan.disk_bytes is not None and plan.disk_bytes > free:
+        yield (
+            f"host {host.name} has {about_size(free)} free at {where}, and a trial needs about "
+            f"{about_size(plan.disk_bytes)}"
+        )
+
+
+def _not_here(host: definitions.Host) -> str:
+    return f"host {host.name} is {host.address}: only this machine can run trials so far"
 
 
 @contextmanager
-def open_host(session: Session, name: str) -> Iterator[HostSession]:
+def open_host(session: Session, host: definitions.Host) -> Iterator[HostSession]:
     """Takes the host, makes it ready, and gives it back.
 
     Raises:
@@ -69,17 +108,13 @@ def open_host(session: Session, name: str) -> Iterator[HostSession]:
         HostBusyError: Another controller holds it.
     """
     from benchrunner.probes.facts import collect_facts
-    from benchrunner.probes.preconditions import direct_io
+    from benchrunner.probes.preconditions import check_direct_io
 
-    host = session.catalog.host(name)
     if host.address:
-        raise ConfigurationError(
-            f"host {name} is {host.address}: only this machine can run trials so far",
-            "leave --host out, or name a host without an address",
-        )
+        raise ConfigurationError(_not_here(host), "name a host without an address")
     transport = LocalTransport()
-    places = roots(session, host)
-    lease = take_lease(session, name)
+    places = roots(session, host, session.settings.choices)
+    lease = take_lease(session, host.name)
     try:
         disk = HostDisk(transport, places)
         disk.prepare()
@@ -88,12 +123,12 @@ def open_host(session: Session, name: str) -> Iterator[HostSession]:
         supervisor = ensure_supervisor(
             transport, supervisor_sources(), str(session.settings.cache.absolute())
         )
-        facts = collect_facts(transport, name, [database_dir])
+        facts = collect_facts(transport, [database_dir], host.name)
         session.store.save_facts(facts)
-        checked = direct_io(transport, database_dir)
+        checked = check_direct_io(transport, database_dir)
         lacks = {} if checked.ok else {"direct-io": checked.evidence}
         yield HostSession(
-            name, transport, DirectLauncher(transport, supervisor), disk, database_dir, facts,
+            host.name, transport, DirectLauncher(transport, supervisor), disk, database_dir, facts,
             lease.fence, lacks,
         )  # fmt: skip
     finally:
@@ -122,7 +157,7 @@ def take_lease(session: Session, host: str) -> Lease:
     raise HostBusyError(
         f"host {host} is in use by {held.owner.name} (process {held.owner.pid} on "
         f"{held.owner.hostname})",
-        "wait for it to end, or stop that process",
+        f"wait for it to end, then {session.resume_command}",
     )
 
 

@@ -2,7 +2,7 @@
 
 Plain frozen values without behaviour; no input, no output, no third-party import. What a person
 writes in TOML (engines, tools, workloads, hosts, metrics) is in ``definitions``. Units are part of
-every name: ``_s`` seconds, ``_us`` microseconds, ``_kib`` 1024 bytes. ``None`` means "not measured".
+every name: ``_s`` seconds, ``_us`` microseconds, ``_kib`` 1024 bytes. ``None``: not measured.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Artifact:
     known_flags: frozenset[str] | None = None
     """Command-line flags that the binary's own ``--help`` lists; ``None`` when not asked."""
     features: frozenset[str] = frozenset()
-    """What the build was linked with: ``zstd``, ``lz4``, ``snappy``, ``jemalloc``, ``assertions`` ..."""
+    """What the build was linked with: ``zstd``, ``lz4``, ``jemalloc``, ``assertions`` ..."""
     seconds: float | None = None
     log: str = ""
     """Path of the complete build log."""
@@ -109,7 +109,7 @@ class FlagNote:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A process to start: an argument list (never a shell string) and additions to its environment."""
+    """A process to start: an argument list (never a shell string) and its whole environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -198,14 +198,14 @@ class Parsed:
     problems: tuple[str, ...] = ()
     """Contradictions that make the step run invalid: shown, never a number."""
     series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
-    """Curves over time, (seconds since start, value): ``ops_per_sec``, ``cpu_pct``, ``du_kib`` ..."""
+    """Curves over time, (seconds since start, value): ``ops_per_sec``, ``cpu_pct`` ..."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the tool says of itself: version, compression, memtable, number of entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What was observed on a host at one moment; ``id`` hashes the facts that do not move by themselves."""
+    """What was observed on a host at one moment; ``id`` hashes the facts that last."""
 
     id: str
     host: str

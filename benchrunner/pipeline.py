@@ -7,31 +7,29 @@ from then on everything is read back from the store: ``sweep`` and ``resume`` ar
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchrunner import definitions
-from benchrunner.artifacts import Artifacts
-from benchrunner.effective import compare_options
-from benchrunner.errors import BenchrunnerError, ConfigurationError, NothingSelectedError
+from benchrunner.command import Placement, build_command
+from benchrunner.errors import ConfigurationError, MissingStoreError
 from benchrunner.events import Event
-from benchrunner.host_session import HostSession, open_host, roots
-from benchrunner.live import LiveRate
-from benchrunner.model import StepState, TrialState
+from benchrunner.host_session import obstacles, open_host
+from benchrunner.model import TrialState
 from benchrunner.plan import make_plan
-from benchrunner.reading import StoredStep, read_step
-from benchrunner.run import Subject, TrialRunner
+from benchrunner.run import Subject
 from benchrunner.selection import select_versions
-from benchrunner.store.rows import CeilingRow
+from benchrunner.stored import StoredSweep, parse_step, snapshot
+from benchrunner.sweeping import SweepOnHost
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from benchrunner.model import Command, Plan
+    from benchrunner import definitions
+    from benchrunner.catalog import Catalog
+    from benchrunner.model import Command, Job, Plan
     from benchrunner.report.page import PageFiles
     from benchrunner.session import Session
-    from benchrunner.store.rows import StepRow, TrialRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,67 @@ class Summary:
 
 
 def prepare(session: Session, sweep: definitions.Sweep) -> Prepared:
-    """Versions are resolved and cells expanded; nothing is built, started or stored."""
+    """Versions are resolved and cells expanded; nothing is built, started or stored.
+
+    Raises:
+        ConfigurationError: The sweep names what does not exist, or a command cannot be made.
+        NothingSelectedError: No cell is left.
+    """
     refs, skipped = select_versions(session, sweep)
     plan = make_plan(sweep, session.catalog, refs)
-    obstacles = _obstacles(session, sweep, plan)
-    return Prepared(sweep, _with_skipped(plan, skipped), obstacles)
+    history = measured_seconds(session, plan)
+    if history:
+        plan = make_plan(sweep, session.catalog, refs, history)
+    check_commands(session.catalog, plan)
+    plan = replace(plan, skipped=(*skipped, *plan.skipped))
+    return Prepared(sweep, plan, obstacles(session, sweep, plan))
+
+
+def measured_seconds(session: Session, plan: Plan) -> Mapping[tuple[str, str, str], float]:
+    """What steps took before with the same parameters: (workload, scale, step) -> seconds."""
+    try:
+        store = session.open_existing()
+    except MissingStoreError:
+        return {}
+    params: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for trial in plan.trials:
+        found = params.setdefault((trial.job.workload, trial.job.scale), [])
+        if trial.job.params not in found:
+            found.append(trial.job.params)
+    alike = {key: found[0] for key, found in params.items() if len(found) == 1}
+    return store.step_seconds(alike)
+
+
+def check_commands(catalog: Catalog, plan: Plan) -> None:
+    """Makes every command as far as that goes without a build, so that mistakes show now.
+
+    Raises:
+        ConfigurationError: A flag that no version knows, a template without a value.
+    """
+    for job, command_of in dry_commands(catalog, plan):
+        for name in job.steps:
+            command_of(name)
+
+
+def dry_commands(catalog: Catalog, plan: Plan) -> Iterator[tuple[Job, Callable[[str], Command]]]:
+    """Each job of a plan, and the command of each of its steps before anything is built."""
+    for trial in {trial.job.id: trial for trial in plan.trials}.values():
+        job, workload = trial.job, catalog.workload(trial.job.workload)
+        subject = Subject(
+            workload=workload,
+            engine=catalog.engine(workload.engine),
+            tools={step.tool: catalog.tool(step.tool) for step in workload.steps},
+            flags=catalog.flags(workload.engine),
+            host_env=catalog.host(job.host).env,
+        )
+        placement = Placement(db_dir="/DB", wal_dir="/DB", run_dir="/RUN")
+
+        def command_of(
+            name: str, subject: Subject = subject, job: Job = job, where: Placement = placement
+        ) -> Command:
+            return build_command(subject.step(name), subject, job, None, where)
+
+        yield job, command_of
 
 
 def begin(session: Session, prepared: Prepared, command_line: Sequence[str]) -> int:
@@ -75,65 +129,68 @@ def begin(session: Session, prepared: Prepared, command_line: Sequence[str]) -> 
     """
     if prepared.obstacles:
         raise ConfigurationError(prepared.obstacles[0], "benchrunner plan shows what a sweep needs")
-    spec = _snapshot(session, prepared)
-    plan = prepared.plan
-    sweep_id = session.store.add_sweep(
-        plan, spec, command_line=command_line, baseline=prepared.sweep.baseline
+    return session.store.add_sweep(
+        prepared.plan,
+        snapshot(session, prepared.sweep, prepared.plan),
+        command_line=command_line,
+        baseline=prepared.sweep.baseline,
     )
-    text = f"sweep {sweep_id}: {len(plan.trials)} trials, {plan.loads} loads"
-    data = {"sweep": sweep_id, "trials": len(plan.trials), "seconds": plan.seconds}
-    session.observer(Event("plan", text, data))
-    return sweep_id
 
 
 def carry_on(session: Session, sweep_id: int) -> Summary:
     """Builds and runs whatever of a sweep has not ended, and parses it as it ends."""
-    hosts = {t.job.host for t in session.store.trials(sweep_id) if not t.state.final}
-    for host in sorted(hosts):
-        with open_host(session, host) as ready:
-            _Sweep(session, sweep_id, ready).run()
+    row = session.store.sweep(sweep_id)
+    stored = StoredSweep(row.spec, session.catalog.flags)
+    trials = session.store.trials(sweep_id)
+    unfinished = [t for t in trials if not t.state.final]
+    text = f"sweep {sweep_id}: {len(unfinished)} of {len(trials)} trials to run"
+    seconds = None if row.seconds is None else row.seconds * len(unfinished) / len(trials)
+    data = {"sweep": sweep_id, "trials": len(unfinished), "seconds": seconds}
+    session.observer(Event("plan", text, data))
+    for host in sorted({t.job.host for t in unfinished}):
+        with open_host(session, stored.host(host)) as ready:
+            SweepOnHost(session, sweep_id, stored, ready).run()
     return summary(session, sweep_id)
+
+
+def session_of(session: Session, sweep_id: int) -> Session:
+    """The session for a stored sweep: places as they were chosen when it began.
+
+    What the command line says now goes over what it said then.
+    """
+    now = session.settings
+    then = StoredSweep(session.store.sweep(sweep_id).spec).choices
+    settings = replace(
+        now,
+        choices=then,
+        cache=Path(then.cache) if now.choices.cache is None and then.cache else now.cache,
+        catalog=Path(then.catalog) if now.catalog is None and then.catalog else now.catalog,
+    )
+    return session.with_settings(settings)
 
 
 def summary(session: Session, sweep_id: int) -> Summary:
     """Counts of a sweep's trials by state, and its workloads (ceilings last)."""
     trials = session.store.trials(sweep_id)
-    main = [t.job.workload for t in trials if t.job.engine != "fio"]
-    names = dict.fromkeys([*main, *(t.job.workload for t in trials)])
+    asked = session.store.sweep(sweep_id).spec["sweep"]["workloads"]
+    names = dict.fromkeys([*asked, *(t.job.workload for t in trials)])
     return Summary(sweep_id, tuple(names), Counter(t.state for t in trials))
 
 
 def parse_again(session: Session, sweep_id: int | None = None) -> int:
     """Reads all stored raw output again; returns the number of step runs."""
     store = session.store
-    sweeps = {t.id: t.sweep_id for t in store.trials(sweep_id)}
-    subjects: dict[int, Subjects] = {}
+    if sweep_id is not None:
+        store.sweep(sweep_id)
+    trials = {t.id: t for t in store.trials(sweep_id)}
+    stored: dict[int, StoredSweep] = {}
     rows = store.parsable_steps(sweep_id)
     for row in rows:
-        number = sweeps[row.trial_id]
-        if number not in subjects:
-            subjects[number] = Subjects(session, number)
-        parse_step(session, row, store.trial(row.trial_id), subjects[number])
+        trial = trials[row.trial_id]
+        if trial.sweep_id not in stored:
+            stored[trial.sweep_id] = StoredSweep(store.sweep(trial.sweep_id).spec)
+        parse_step(session, row, trial, stored[trial.sweep_id])
     return len(rows)
-
-
-def parse_step(
-    session: Session, row: StepRow, trial: TrialRow, subjects: Subjects
-) -> tuple[StepState, str]:
-    """Reads one step run's raw output and stores what it says."""
-    if not row.raw_path:
-        return row.state, row.reason
-    subject = subjects.of(trial)
-    step = subject.step(row.step)
-    tool = subject.tools[step.tool]
-    flags = {note.flag: note.asked for note in row.flags if note.given is not None}
-    stored = StoredStep(session.raw / row.raw_path, row.state, row.status, flags)
-    limits = {c.metric: c.value for c in session.store.ceilings(trial.job.host)}
-    found = read_step(stored, step, tool, subject.workload, trial.job.params, limits)
-    return session.store.save_parsed(
-        row.id, found.parsed, parser=found.parser, parser_version=found.parser_version,
-        derived=found.derived,
-    )  # fmt: skip
 
 
 def write_report(
@@ -161,167 +218,3 @@ def write_report(
     for kind, path in files.pages.items():
         session.observer(Event("page", f"{kind} page: {path}", {"format": kind, "path": str(path)}))
     return files
-
-
-class Subjects:
-    """What the trials of one stored sweep run: definitions as they were when it began."""
-
-    def __init__(self, session: Session, sweep_id: int) -> None:
-        spec = session.store.sweep(sweep_id).spec
-        self.sweep = definitions.Sweep.model_validate(spec["sweep"])
-        self._session = session
-        self._workloads = _revived(spec["workloads"], definitions.Workload)
-        self._engines = _revived(spec["engines"], definitions.Engine)
-        self._tools = _revived(spec["tools"], definitions.Tool)
-        self._made: dict[str, Subject] = {}
-
-    def of(self, trial: TrialRow) -> Subject:
-        """The subject of a trial."""
-        name = trial.job.workload
-        if name not in self._made:
-            workload = self._workloads[name]
-            self._made[name] = Subject(
-                workload=workload,
-                engine=self._engines[workload.engine],
-                tools={step.tool: self._tools[step.tool] for step in workload.steps},
-                flags=self._session.catalog.flags(workload.engine),
-                host_env=self._session.catalog.host(trial.job.host).env,
-            )
-        return self._made[name]
-
-
-class _Sweep:
-    """One sweep's unfinished trials on one host."""
-
-    def __init__(self, session: Session, sweep_id: int, host: HostSession) -> None:
-        self._session = session
-        self._host = host
-        self._subjects = Subjects(session, sweep_id)
-        self._trials = [t for t in session.store.trials(sweep_id) if t.job.host == host.name]
-        self._artifacts = Artifacts(session)
-        self._runner = TrialRunner(
-            session.store,
-            host.disk,
-            host.launcher,
-            after_step=self._after_step,
-            compare_options=_compare,
-            observer=LiveRate(host.transport, session.observer),
-        )
-
-    def run(self) -> None:
-        """Builds first, so that no compiler disturbs a measurement; then one trial after another."""
-        unfinished = [t for t in self._trials if not t.state.final]
-        for trial in unfinished:
-            self._artifacts.of(trial.job, self._subjects.of(trial))
-        for trial in unfinished:
-            self._trial(trial)
-
-    def _trial(self, trial: TrialRow) -> None:
-        job, store = trial.job, self._session.store
-        text = f"trial {trial.position} of {len(self._trials)}: {job.workload} {job.engine} {job.version} {job.variant}"
-        data = {"trial": trial.id, "position": trial.position, "trials": len(self._trials)}
-        self._session.observer(Event("trial", text, data))
-        subject = self._subjects.of(trial)
-        artifact = self._artifacts.of(job, subject)
-        reason = self._cannot_run(trial, subject)
-        if artifact.state != "built" or reason:
-            state = TrialState.SKIPPED if reason else TrialState.FAILED
-            why = reason or f"build {artifact.state}: {artifact.reason}"
-            store.end_trial(trial.id, state, why)
-            self._session.observer(Event("trial-end", f"trial {state.value}: {why}", data))
-            return
-        store.begin_trial(
-            trial.id, artifact_id=artifact.id, facts_id=self._host.facts.id, fence=self._host.fence
-        )
-        self._runner.run(trial.planned(), subject, artifact)
-        self._keep_ceilings(trial.id)
-
-    def _cannot_run(self, trial: TrialRow, subject: Subject) -> str:
-        """Why a trial that has not begun cannot run here at all."""
-        if trial.state is not TrialState.PLANNED:
-            return ""
-        variant = next(v for v in subject.workload.variants if v.name == trial.job.variant)
-        return next((self._host.lacks[n] for n in variant.needs if n in self._host.lacks), "")
-
-    def _after_step(self, step_run_id: int) -> tuple[StepState, str]:
-        store = self._session.store
-        row = store.step_run(step_run_id)
-        return parse_step(self._session, row, store.trial(row.trial_id), self._subjects)
-
-    def _keep_ceilings(self, trial_id: str) -> None:
-        """A ceiling workload's rates become the host's ceilings: the best that any step reached."""
-        store, trial = self._session.store, self._session.store.trial(trial_id)
-        wanted = {
-            metric
-            for t in self._trials
-            for ceiling in (self._subjects.of(t).workload.ceiling,)
-            if ceiling is not None and ceiling.workload == trial.job.workload
-            for metric in ceiling.taints.values()
-        }
-        best: dict[str, tuple[float, StepRow]] = {}
-        for row in store.step_runs(trial_id):
-            for (_, _, _, metric), value in store.measurements(row.id).items():
-                if metric in wanted and value > best.get(metric, (0.0, row))[0]:
-                    best[metric] = (value, row)
-        for metric, (value, row) in best.items():
-            store.add_ceiling(
-                CeilingRow(self._host.name, self._host.device, metric, value, row.ended_at or 0.0, row.id)
-            )
-
-
-def _compare(command: Command, text: str) -> Mapping[str, Any]:
-    return compare_options(command.flags, text)
-
-
-def _revived(stored: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    return {name: model.model_validate(value) for name, value in stored.items()}
-
-
-def _snapshot(session: Session, prepared: Prepared) -> dict[str, Any]:
-    """Everything that the sweep was made from, so that later edits do not reach a running sweep."""
-    names = {trial.job.workload for trial in prepared.plan.trials}
-    workloads = {name: session.catalog.workload(name) for name in sorted(names)}
-    engines = {w.engine: session.catalog.engine(w.engine) for w in workloads.values()}
-    tools = {s.tool: session.catalog.tool(s.tool) for w in workloads.values() for s in w.steps}
-    return {
-        "sweep": prepared.sweep.model_dump(mode="json"),
-        "workloads": {name: w.model_dump(mode="json") for name, w in workloads.items()},
-        "engines": {name: e.model_dump(mode="json") for name, e in engines.items()},
-        "tools": {name: t.model_dump(mode="json") for name, t in tools.items()},
-    }
-
-
-def _with_skipped(plan: Plan, skipped: Sequence[tuple[str, str]]) -> Plan:
-    from dataclasses import replace
-
-    return replace(plan, skipped=(*skipped, *plan.skipped))
-
-
-def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
-    """What would make the sweep fail at once: too little disk, a directory that is not ours."""
-    from benchrunner import workdir
-    from benchrunner.transports.local import LocalTransport
-    from benchrunner.units import format_size
-
-    found = []
-    for name in sweep.hosts:
-        host = session.catalog.host(name)
-        if host.address:
-            continue
-        transport, places = LocalTransport(), roots(session, host)
-        for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
-            try:
-                workdir.check_claimable(transport, path)
-            except BenchrunnerError as error:
-                found.append(error.message)
-        where = places.databases or places.work
-        free = workdir.disk_free(transport, where)
-        if plan.disk_bytes is not None and plan.disk_bytes > free:
-            found.append(
-                f"host {name} has {format_size(free)} free at {where}, and a trial needs about "
-                f"{format_size(plan.disk_bytes)}"
-            )
-    return tuple(found)
-
-
-__all__ = ["NothingSelectedError", "Prepared", "Summary"]

@@ -1,24 +1,27 @@
 """Where trials live on a host, and where their raw output is kept for ever.
 
-On the host, below the claimed work directory: ``trials/<trial>/db`` (and ``wal``, ``loaded``) and
-``trials/<trial>/runs/<attempt>/<NN-step>``. In the results folder: ``raw/<trial>/<attempt>/<NN-step>``,
+On the host, below the claimed work directory: ``trials/<trial>/db`` (``wal``, ``db-loaded``) and
+``trials/<trial>/runs/<attempt>/<NN-step>``. In the results: ``raw/<trial>/<attempt>/<NN-step>``,
 compressed. A trial's folder on the host goes when its trial has ended; raw output never does.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
+import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from benchrunner import workdir
-from benchrunner.run import Collected
+from benchrunner.errors import ResultsDiskFullError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from benchrunner.transports import Transport
 
@@ -42,6 +45,15 @@ class Roots:
     """Leave databases after their trial, for a look."""
 
 
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A run folder brought home: where it is, its hash, and the options that really applied."""
+
+    raw_path: str
+    sha256: str
+    options_text: str | None
+
+
 class HostDisk:
     """The folders of trials on one host."""
 
@@ -54,18 +66,20 @@ class HostDisk:
         for path in self._claimed():
             workdir.claim(self._transport, path, "work directory")
 
-    def fresh_database(self, trial_id: str) -> tuple[str, str]:
+    def fresh_database(self, trial_id: str, attempt: int) -> None:
         """Empty folders for a trial; what an earlier attempt left is deleted."""
-        for folder in self._trial_folders(trial_id):
-            parent = str(PurePosixPath(folder).parent.parent)
-            workdir.remove(self._transport, parent, folder)
-            workdir.claim(self._transport, folder, f"trial {trial_id}")
-        db_dir, wal_dir = self.database(trial_id)
-        self._transport.run(["mkdir", "-p", db_dir, wal_dir], timeout_s=60)
-        return db_dir, wal_dir
+        runs = str(PurePosixPath(self.run_dir(trial_id, attempt, 1, "any")).parent)
+        wanted = dict.fromkeys((*self.database(trial_id), runs))
+        for root, folder in zip(self._claimed(), self._trial_folders(trial_id), strict=True):
+            inside = [path for path in wanted if path.startswith(f"{folder}/")]
+            workdir.renew(self._transport, root, folder, f"trial {trial_id}", inside)
+
+    def has_database(self, trial_id: str) -> bool:
+        """Whether a trial's database folders are there: somebody may have cleaned up."""
+        return all(self._transport.size(path) is not None for path in self.database(trial_id))
 
     def database(self, trial_id: str) -> tuple[str, str]:
-        """Database and write-ahead log directory of a trial (the same unless WALs have a device)."""
+        """Database and write-ahead log directory of a trial; the same unless WALs have a device."""
         name = workdir.safe_name(trial_id)
         db_dir = f"{self._roots.databases or self._roots.work}/trials/{name}/db"
         wal_dir = f"{self._roots.wal}/trials/{name}/wal" if self._roots.wal else db_dir
@@ -78,58 +92,61 @@ class HostDisk:
 
     def keep_loaded(self, trial_id: str, immutable: Sequence[str]) -> None:
         """Sets the loaded database aside (policy ``pristine``); a second call changes nothing."""
-        db_dir, _ = self.database(trial_id)
-        loaded = self._loaded(trial_id)
-        if self._transport.size(f"{loaded}/CHECKPOINT") is None:
-            self._transport.run(["rm", "-rf", "--one-file-system", loaded], timeout_s=600)
-            workdir.checkpoint(self._transport, db_dir, loaded, immutable)
-            self._transport.run(["touch", f"{loaded}/CHECKPOINT"], timeout_s=60)
+        for live, kept in self._checkpoints(trial_id):
+            if self._transport.size(kept) is None:
+                workdir.checkpoint(self._transport, live, kept, immutable)
 
     def restore_loaded(self, trial_id: str, immutable: Sequence[str]) -> None:
         """Puts the loaded database back in place of whatever the last step left."""
-        db_dir, _ = self.database(trial_id)
-        self._transport.run(["rm", "-rf", "--one-file-system", db_dir], timeout_s=600)
-        workdir.checkpoint(self._transport, self._loaded(trial_id), db_dir, immutable)
-        self._transport.run(["rm", "-f", f"{db_dir}/CHECKPOINT"], timeout_s=60)
+        for live, kept in self._checkpoints(trial_id):
+            self._checked(["rm", "-rf", "--one-file-system", "--", live])
+            workdir.checkpoint(self._transport, kept, live, immutable)
 
     def collect(self, run_dir: str, trial_id: str, options_glob: str) -> Collected:
-        """Brings a finished run folder home, compressed; doing it twice gives the same."""
+        """Brings a finished run folder home, compressed; doing it twice gives the same.
+
+        Raises:
+            ResultsDiskFullError: No space is left there; the run folder on the host stays.
+        """
         attempt_and_step = PurePosixPath(run_dir).parts[-2:]
         raw_path = str(PurePosixPath(workdir.safe_name(trial_id), *attempt_and_step))
         target = self._roots.raw / raw_path
         if not target.is_dir():
             partial = target.with_name(target.name + ".partial")
-            if partial.exists():
-                shutil.rmtree(partial)
-            self._transport.get(run_dir, partial)
-            self._fetch_options(trial_id, options_glob, partial)
-            compress(partial)
-            partial.rename(target)
+            with _room_for(target, partial):
+                self._transport.get(run_dir, partial)
+                self._fetch_options(trial_id, options_glob, partial)
+                compress(partial)
+                partial.rename(target)
         options = target / "OPTIONS.gz"
         text = gzip.decompress(options.read_bytes()).decode() if options.exists() else None
         return Collected(raw_path, folder_hash(target), text)
 
-    def remove(self, trial_id: str, run_dirs: Sequence[str]) -> None:
+    def remove(self, trial_id: str) -> None:
         """Deletes a trial's folders on the host; what was kept of it is in the results."""
-        del run_dirs
         if self._roots.keep:
             return
-        for folder in self._trial_folders(trial_id):
-            parent = str(PurePosixPath(folder).parent.parent)
-            workdir.remove(self._transport, parent, folder)
+        for root, folder in zip(self._claimed(), self._trial_folders(trial_id), strict=True):
+            workdir.remove(self._transport, root, folder)
 
     def _fetch_options(self, trial_id: str, glob: str, into: Path) -> None:
         """The newest file that states the engine's effective options, if it writes one."""
         if not glob:
             return
         db_dir, _ = self.database(trial_id)
-        done = self._transport.run(
-            ["find", db_dir, "-maxdepth", "1", "-type", "f", "-name", glob], timeout_s=60
-        )
-        names = done.stdout.decode(errors="replace").split("\n")
-        found = sorted((name for name in names if name), key=lambda name: (len(name), name))
-        if found:
-            (into / "OPTIONS").write_bytes(self._transport.read(found[-1]))
+        listing = self._checked(["find", db_dir, "-maxdepth", "1", "-type", "f", "-name", glob])
+        names = [name for name in listing.split("\n") if name]
+        if names:
+            newest = max(names, key=lambda name: (len(name), name))
+            (into / "OPTIONS").write_bytes(self._transport.read(newest))
+
+    def _checked(self, argv: Sequence[str]) -> str:
+        """What a command on the host prints; its failure is an error."""
+        done = self._transport.run(argv, timeout_s=600)
+        if done.exit_code != 0:
+            why = done.stderr.decode(errors="replace").strip()
+            raise TransportError(f"{argv[0]} on {self._transport.host}: {why}")
+        return done.stdout.decode(errors="surrogateescape")
 
     def _claimed(self) -> list[str]:
         roots = (self._roots.work, self._roots.databases, self._roots.wal)
@@ -138,8 +155,33 @@ class HostDisk:
     def _trial_folders(self, trial_id: str) -> list[str]:
         return [f"{root}/trials/{workdir.safe_name(trial_id)}" for root in self._claimed()]
 
-    def _loaded(self, trial_id: str) -> str:
-        return f"{self.database(trial_id)[0].removesuffix('/db')}/loaded"
+    def _checkpoints(self, trial_id: str) -> list[tuple[str, str]]:
+        """Folders that are the state of a database, each with the place of its checkpoint."""
+        live = dict.fromkeys(self.database(trial_id))
+        return [(path, f"{path}-loaded") for path in live]
+
+
+@contextmanager
+def _room_for(target: Path, partial: Path) -> Iterator[None]:
+    """Nothing half-made before and after; a full disk in one sentence."""
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        yield
+    except (OSError, TransportError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not _is_full(error if isinstance(error, OSError) else error.__cause__):
+            raise
+        raise ResultsDiskFullError(
+            f"no space is left for the raw output {target}",
+            "free some space, then benchrunner resume",
+        ) from error
+
+
+def _is_full(error: BaseException | None) -> bool:
+    if isinstance(error, shutil.Error):
+        # Copying a folder: (source, target, sentence) of each file that failed.
+        return any(os.strerror(errno.ENOSPC) in str(failed) for failed in error.args[0])
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def compress(folder: Path) -> None:

@@ -20,7 +20,7 @@ from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -72,6 +72,7 @@ def read_step(
         taints += saturation(workload.ceiling, measurements, ceilings)
     problems = printed.problems
     if stored.state in (StepState.OK, StepState.INVALID):
+        problems = problems or _unfinished(step, printed.measurements)
         problems += find_problems(measurements, _context(step, params, stored))
     parsed = Parsed(
         measurements,
@@ -85,15 +86,27 @@ def read_step(
     return Understanding(parsed, derived, tool.parser, version)
 
 
+def _unfinished(step: Step, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """A result that the step was run for, and that is not there or cut short."""
+    if step.phase is None or not step.measure:
+        return ()
+    found = {m.metric for m in measurements if m.phase == step.phase}
+    if not found:
+        return (f"the output has no result of {step.phase}",)
+    if "usec_per_op" in found and "ops_per_sec" not in found:
+        return (f"the result of {step.phase} is cut short: it has no ops/sec",)
+    return ()
+
+
 def _printed(stored: StoredStep, tool: Tool) -> Parsed:
     """What the tool printed; unrecognisable output of a step that claims success is a problem."""
     try:
-        return parse_output(
-            tool.parser, stored.raw / "stdout", stored.raw / "stderr", tool.output
-        )
+        stdout = stored.raw / "stdout"
+        return parse_output(tool.parser, stdout, stored.raw / "stderr", tool.output)
     except OutputNotRecognisedError as error:
         ended_well = stored.state in (StepState.OK, StepState.INVALID)
-        return Parsed((), (), (error.message,) if ended_well else ())
+        why = error.message.removeprefix(f"{stored.raw / 'stdout'}: ")
+        return Parsed((), (), (why,) if ended_well else ())
 
 
 def _watched(stored: StoredStep) -> Parsed:

@@ -60,7 +60,8 @@ def report_data(
     found = store.page_rows(workload.name, sweep_ids=sweep_ids, host=host, scale=scale).trials
     if not found:
         raise NothingSelectedError(
-            f"the store has no finished trial of {workload.name}" + (f" at {scale}" if scale else ""),
+            f"the store has no finished trial of {workload.name}"
+            + (f" at {scale}" if scale else ""),
             f"benchrunner sweep {workload.name} --scale smoke",
         )
     newest = max(found, key=lambda trial: trial.row.ended_at or 0)
@@ -96,7 +97,9 @@ def _cells(
     groups: defaultdict[tuple[str, ...], list[PageTrial]] = defaultdict(list)
     for trial in trials:
         job = trial.row.job
-        groups[(job.engine, job.version, job.variant, job.host, repr(sorted(job.axes.items())))].append(trial)
+        groups[
+            (job.engine, job.version, job.variant, job.host, repr(sorted(job.axes.items())))
+        ].append(trial)
     cells = []
     for members in groups.values():
         job = members[0].row.job
@@ -117,7 +120,9 @@ def _trial(
     raw_root: Path,
 ) -> TrialView:
     row = trial.row
-    steps = {step.row.step: _step(step, series.get(step.row.id, {}), raw_root) for step in trial.steps}
+    steps = {
+        step.row.step: _step(step, series.get(step.row.id, {}), raw_root) for step in trial.steps
+    }
     for name, derived in _tests(trial, workload).items():
         if name in steps:
             extra = {(m.phase, m.run, m.role, m.metric): m.value for m in derived}
@@ -135,7 +140,8 @@ def _tests(trial: PageTrial, workload: Workload) -> dict[str, tuple[Measurement,
     for step in workload.steps:
         tests.setdefault(step.part_of or step.name, []).append(step.name)
     return {
-        head: derive_test([by_step.get(name, []) for name in names]) for head, names in tests.items()
+        head: derive_test([by_step.get(name, []) for name in names])
+        for head, names in tests.items()
     }
 
 
@@ -176,7 +182,9 @@ def _ceilings(store: Store, hosts: Sequence[str], workload: Workload) -> tuple[C
         return ()
     wanted = set(workload.ceiling.taints.values())
     return tuple(
-        CeilingView(host, row.workload or workload.ceiling.workload, row.metric, row.value, row.step or "")
+        CeilingView(
+            host, row.workload or workload.ceiling.workload, row.metric, row.value, row.step or ""
+        )
         for host in hosts
         for row in store.ceilings(host)
         if row.metric in wanted

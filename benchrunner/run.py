@@ -9,64 +9,40 @@ the journal and the run folder what has already happened.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from benchrunner import faults
 from benchrunner.command import Placement, build_command, step_limits
-from benchrunner.errors import BenchrunnerError
+from benchrunner.errors import (
+    EXIT_INTERRUPTED,
+    BenchrunnerError,
+    ConfigurationError,
+    LaunchError,
+)
 from benchrunner.events import Event, Observer, ignore
 from benchrunner.launchers import LaunchRequest, RunState
 from benchrunner.model import Command, Handle, StepState, TrialState
+from benchrunner.outcomes import (
+    Outcome,
+    blocked_by,
+    classify,
+    loaded_after,
+    starts_pristine,
+    trial_outcome,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from benchrunner import definitions
     from benchrunner.launchers import Launcher
     from benchrunner.model import Artifact, PlannedTrial
+    from benchrunner.places import HostDisk
+    from benchrunner.store import Store
+    from benchrunner.store.rows import StepRow
 
 GRACE_S = 10.0
 """Seconds between TERM and KILL: db_bench needs a moment to close a database."""
-
-
-class StepRow(Protocol):
-    """What the journal remembers of a step run."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def step(self) -> str: ...
-    @property
-    def state(self) -> StepState: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def run_dir(self) -> str: ...
-    @property
-    def pid(self) -> int | None: ...
-    @property
-    def start_time(self) -> int | None: ...
-    @property
-    def attempt(self) -> int: ...
-
-
-class Journal(Protocol):
-    """The part of the store that running needs; every call is durable when it returns."""
-
-    def begin_trial(
-        self, trial_id: str, *, artifact_id: str | None, facts_id: str | None, fence: int | None
-    ) -> None: ...
-    def end_trial(self, trial_id: str, state: TrialState, reason: str = "") -> None: ...
-    def restart_trial(self, trial_id: str, reason: str) -> None: ...
-    def attempt(self, trial_id: str) -> int: ...
-    def trial_state(self, trial_id: str) -> TrialState: ...
-    def begin_step(
-        self, trial_id: str, step: str, position: int, command: Command, run_dir: str
-    ) -> int: ...
-    def step_running(self, step_run_id: int, handle: Handle) -> None: ...
-    def end_step(self, step_run_id: int, state: StepState, end: StepEnd) -> None: ...
-    def step_runs(self, trial_id: str) -> Sequence[StepRow]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +54,6 @@ class StepEnd:
     raw_path: str | None = None
     raw_sha256: str | None = None
     options: Mapping[str, Any] | None = None
-
-
-class Disk(Protocol):
-    """Databases and raw folders of one host; see ``places``."""
-
-    def fresh_database(self, trial_id: str) -> tuple[str, str]: ...
-    def database(self, trial_id: str) -> tuple[str, str]: ...
-    def run_dir(self, trial_id: str, attempt: int, position: int, step: str) -> str: ...
-    def keep_loaded(self, trial_id: str, immutable: Sequence[str]) -> None: ...
-    def restore_loaded(self, trial_id: str, immutable: Sequence[str]) -> None: ...
-    def collect(self, run_dir: str, trial_id: str, options_glob: str) -> Collected: ...
-    def remove(self, trial_id: str, run_dirs: Sequence[str]) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """A run folder brought home: where it is, its hash, and the options that really applied."""
-
-    raw_path: str
-    sha256: str
-    options_text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,84 +73,25 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one step ended."""
+class Hooks:
+    """What others do with what happened here."""
 
-    step: str
-    state: StepState
-    reason: str = ""
+    after_step: Callable[[int], tuple[StepState, str]]
+    """Reads a step run's raw output; returns its state and reason then."""
+    compare_options: Callable[[Command, str], Mapping[str, Any]]
+    """Options asked for against the text of those that applied."""
+    before_end: Callable[[str], None] = lambda _trial_id: None
+    """Called before a trial's end is journalled; again after a crash there."""
 
 
 class InterruptedByUserError(BenchrunnerError):
     """Ctrl-C ended the running step; what finished before it is stored."""
 
-    exit_code = 130
+    exit_code = EXIT_INTERRUPTED
 
 
-AfterStep = "Callable[[int], tuple[StepState, str]]"
-
-
-def classify(status: Mapping[str, Any]) -> tuple[StepState, str]:
-    """Outcome of a process from the supervisor's status.
-
-    >>> classify({"state": "exited", "exit_code": 0})[0].value
-    'ok'
-    >>> classify({"state": "exited", "exit_code": 1})
-    (<StepState.FAILED: 'failed'>, 'it exited with status 1')
-    """
-    state, wall = status.get("state"), status.get("wall_s")
-    if state == "timeout":
-        return StepState.TIMEOUT, f"it was ended at its time limit after {wall:.0f} s"
-    if state == "killed":
-        return StepState.INTERRUPTED, "it was stopped on request"
-    if state == "lost":
-        why = status.get("error") or "its supervisor was killed or the host restarted"
-        return StepState.FAILED, f"it was lost: {why}"
-    if status.get("oom_killed"):
-        return StepState.FAILED, "the kernel killed it because memory ran out"
-    if status.get("signal"):
-        name = status.get("signal_name") or status["signal"]
-        return StepState.FAILED, f"it was killed by signal {name}"
-    if state == "failed":
-        return StepState.FAILED, str(status.get("error") or "it could not be started")
-    if status.get("exit_code") != 0:
-        return StepState.FAILED, f"it exited with status {status.get('exit_code')}"
-    return StepState.OK, ""
-
-
-def trial_outcome(outcomes: Sequence[Outcome]) -> tuple[TrialState, str]:
-    """State of a trial from its steps: the first thing that went wrong names it.
-
-    >>> trial_outcome([Outcome("load", StepState.OK), Outcome("read", StepState.TIMEOUT, "slow")])
-    (<TrialState.TIMEOUT: 'timeout'>, 'read: slow')
-    """
-    for wanted, state in (
-        (StepState.FAILED, TrialState.FAILED),
-        (StepState.TIMEOUT, TrialState.TIMEOUT),
-        (StepState.INVALID, TrialState.INVALID),
-    ):
-        for outcome in outcomes:
-            if outcome.state is wanted:
-                return state, f"{outcome.step}: {outcome.reason}"
-    if outcomes and all(outcome.state is StepState.SKIPPED for outcome in outcomes):
-        return TrialState.SKIPPED, outcomes[0].reason
-    return TrialState.OK, ""
-
-
-def blocked_by(subject: Subject, outcomes: Sequence[Outcome]) -> str:
-    """Why no further step may run: an earlier one left the database in an unknown state."""
-    for outcome in outcomes:
-        bad = outcome.state in (StepState.FAILED, StepState.TIMEOUT)
-        if bad and subject.step(outcome.step).state != "keeps":
-            return f"{outcome.step} did not finish, so the database is in an unknown state"
-    return ""
-
-
-def loaded_after(workload: definitions.Workload) -> str:
-    """Name of the step after which the database counts as loaded (policy ``pristine``)."""
-    creating = {step.name for step in workload.steps if step.state == "creates"}
-    loading = [s.name for s in workload.steps if s.name in creating or s.part_of in creating]
-    return loading[-1] if loading else ""
+class _StoppedEarlierError(Exception):
+    """A step that a former controller started was being stopped when this one came."""
 
 
 class TrialRunner:
@@ -203,47 +99,78 @@ class TrialRunner:
 
     def __init__(
         self,
-        journal: Journal,
-        disk: Disk,
+        journal: Store,
+        disk: HostDisk,
         launcher: Launcher,
-        *,
-        after_step: Callable[[int], tuple[StepState, str]],
-        compare_options: Callable[[Command, str], Mapping[str, Any]],
+        hooks: Hooks,
         observer: Observer = ignore,
     ) -> None:
         self._journal = journal
         self._disk = disk
         self._launcher = launcher
-        self._after_step = after_step
-        self._compare_options = compare_options
+        self._hooks = hooks
         self._observer = observer
 
     def run(self, trial: PlannedTrial, subject: Subject, artifact: Artifact) -> TrialState:
-        """Starts a begun trial, or goes on where the journal says it stood; returns its final state.
+        """Starts a begun trial, or goes on where the journal says it stood; returns its end.
 
         Raises:
             InterruptedByUserError: Ctrl-C; the step is ended and journalled as interrupted.
         """
-        rows = {row.step: row for row in self._journal.step_runs(trial.id)}
+        while True:
+            rows = {row.step: row for row in self._journal.step_runs(trial.id)}
+            why = self._must_restart(trial, rows)
+            if why:
+                self._journal.restart_trial(trial.id, f"{why}; the trial starts again")
+                rows = {}
+            try:
+                return self._finish(trial, self._steps(trial, subject, artifact, rows))
+            except _StoppedEarlierError:
+                continue
+
+    def _must_restart(self, trial: PlannedTrial, rows: Mapping[str, StepRow]) -> str:
+        """Why what has been done of a trial cannot be gone on with."""
         if any(row.state is StepState.INTERRUPTED for row in rows.values()):
-            self._journal.restart_trial(trial.id, "a step was interrupted; the trial starts again")
-            rows = {}
+            return "a step was interrupted"
+        open_steps = [name for name in trial.job.steps if name not in rows]
+        open_steps += [row.step for row in rows.values() if not row.state.final]
+        if not rows or not open_steps or self._disk.has_database(trial.id):
+            return ""
+        why = "its database is gone"
+        for row in rows.values():
+            if not row.state.final:
+                self._journal.end_step(row.id, StepState.INTERRUPTED, StepEnd(why))
+        return why
+
+    def _steps(
+        self,
+        trial: PlannedTrial,
+        subject: Subject,
+        artifact: Artifact,
+        rows: Mapping[str, StepRow],
+    ) -> list[Outcome]:
+        """Brings every step of an attempt to its end; ``rows`` are those that have begun."""
+        attempt = self._journal.attempt(trial.id)
         if not rows:
-            self._disk.fresh_database(trial.id)
+            self._disk.fresh_database(trial.id, attempt)
         faults.point("database-fresh")
+        loaded = ""
+        if trial.job.policy == "pristine":
+            loaded = loaded_after(subject.workload, trial.job.steps)
         outcomes: list[Outcome] = []
         for position, name in enumerate(trial.job.steps, start=1):
-            step = _Step(trial, subject, artifact, subject.step(name), position)
-            outcome = self._step(step, rows.get(name), blocked_by(subject, outcomes))
-            outcomes.append(outcome)
-            if trial.job.policy == "pristine" and name == loaded_after(subject.workload):
+            step = _Step(trial, subject, artifact, subject.step(name), position, attempt)
+            outcomes.append(self._step(step, rows.get(name), outcomes))
+            if name == loaded and not blocked_by(subject.workload, outcomes):
                 self._disk.keep_loaded(trial.id, subject.engine.data.immutable)
-        return self._finish(trial, outcomes)
+                faults.point("loaded-kept")
+        return outcomes
 
     def _finish(self, trial: PlannedTrial, outcomes: Sequence[Outcome]) -> TrialState:
         state, reason = trial_outcome(outcomes)
         faults.point("steps-done")
-        self._disk.remove(trial.id, [row.run_dir for row in self._journal.step_runs(trial.id)])
+        self._hooks.before_end(trial.id)
+        self._disk.remove(trial.id)
         faults.point("database-removed")
         self._journal.end_trial(trial.id, state, reason)
         faults.point("trial-ended")
@@ -251,138 +178,144 @@ class TrialRunner:
         self._observer(Event("trial-end", f"trial {state.value}{_because(reason)}", data))
         return state
 
-    def _step(self, step: _Step, row: StepRow | None, blocked: str) -> Outcome:
+    def _step(self, step: _Step, row: StepRow | None, before: Sequence[Outcome]) -> Outcome:
         """Brings one step to its end, whatever of it has happened already."""
         name = step.definition.name
         if row is not None and row.state.final:
-            return Outcome(name, row.state, row.reason)
-        if row is None and blocked:
-            return self._skip(step, blocked)
-        step_run_id, run_dir, command, handle = self._begin(step, row)
-        state, reason = self._watch(step, step_run_id, run_dir, command, handle)
+            return self._ended(row)
+        if row is None and (blocked := blocked_by(step.subject.workload, before)):
+            return self._without_process(step, StepState.SKIPPED, blocked)
+        run_dir = row.run_dir if row is not None else self._disk.run_dir(
+            step.trial.id, step.attempt, step.position, name
+        )  # fmt: skip
+        try:
+            command = self._command(step, run_dir)
+        except ConfigurationError as error:
+            # The plan could not know: this very binary does not take what the workload asks.
+            return self._without_process(step, StepState.FAILED, error.message)
+        step_run_id, handle = self._begin(step, row, command, run_dir)
+        state, reason = self._watch(_Running(step, step_run_id, command, handle, row is not None))
         data = {"trial": step.trial.id, "step": name, "state": state.value, "reason": reason,
                 "step_run": step_run_id}  # fmt: skip
         self._observer(Event("step-end", f"{name}: {state.value}{_because(reason)}", data))
         return Outcome(name, state, reason)
 
-    def _skip(self, step: _Step, reason: str) -> Outcome:
+    def _ended(self, row: StepRow) -> Outcome:
+        """A step that ended under a former controller, which may have died before parsing it."""
+        state, reason = row.state, row.reason
+        if row.parsed_at is None and row.raw_path is not None:
+            state, reason = self._hooks.after_step(row.id)
+        return Outcome(row.step, state, reason)
+
+    def _without_process(self, step: _Step, state: StepState, reason: str) -> Outcome:
+        """Journals a step that is not run at all."""
         trial, name = step.trial, step.definition.name
         step_run_id = self._journal.begin_step(trial.id, name, step.position, Command(()), "")
-        self._journal.end_step(step_run_id, StepState.SKIPPED, StepEnd(reason))
-        return Outcome(name, StepState.SKIPPED, reason)
+        self._journal.end_step(step_run_id, state, StepEnd(reason))
+        data = {"trial": trial.id, "step": name, "state": state.value, "reason": reason,
+                "step_run": step_run_id}  # fmt: skip
+        self._observer(Event("step-end", f"{name}: {state.value}: {reason}", data))
+        return Outcome(name, state, reason)
 
-    def _begin(self, step: _Step, row: StepRow | None) -> tuple[int, str, Command, Handle]:
-        """Journals the step before it starts, so that it can be found and is never started twice."""
-        trial, definition = step.trial, step.definition
-        if row is None and self._needs_pristine(step):
-            self._disk.restore_loaded(trial.id, step.subject.engine.data.immutable)
-        attempt = self._journal.attempt(trial.id)
-        run_dir = row.run_dir if row else self._disk.run_dir(
-            trial.id, attempt, step.position, definition.name
-        )  # fmt: skip
-        command = self._command(step, run_dir)
+    def _begin(
+        self, step: _Step, row: StepRow | None, command: Command, run_dir: str
+    ) -> tuple[int, Handle]:
+        """Journals the step before it starts, so that it is found and never started twice."""
+        trial, name = step.trial, step.definition.name
         if row is None:
-            step_run_id = self._journal.begin_step(
-                trial.id, definition.name, step.position, command, run_dir
-            )
+            if starts_pristine(step.subject.workload, trial.job.steps, name):
+                self._disk.restore_loaded(trial.id, step.subject.engine.data.immutable)
+                faults.point("loaded-restored")
+            step_run_id = self._journal.begin_step(trial.id, name, step.position, command, run_dir)
         else:
             step_run_id = row.id
         faults.point("step-begun")
-        handle = self._adopt_or_start(step, command, run_dir, row)
+        handle = None if row is None else self._launcher.find(run_dir)
+        if handle is None:
+            handle = self._start(step, command, run_dir, begun_before=row is not None)
         faults.point("step-started")
         if row is None or row.state is StepState.STARTING:
             self._journal.step_running(step_run_id, handle)
         faults.point("step-running")
-        return step_run_id, run_dir, command, handle
-
-    def _needs_pristine(self, step: _Step) -> bool:
-        workload, definition = step.subject.workload, step.definition
-        if step.trial.job.policy != "pristine" or definition.part_of or not definition.measure:
-            return False
-        order = [s.name for s in workload.steps]
-        return order.index(definition.name) > order.index(loaded_after(workload))
+        return step_run_id, handle
 
     def _command(self, step: _Step, run_dir: str) -> Command:
         db_dir, wal_dir = self._disk.database(step.trial.id)
         placement = Placement(
-            db_dir=db_dir,
-            wal_dir=wal_dir,
-            run_dir=run_dir,
-            step_index=step.position,
-            repetition=step.trial.repetition,
+            db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
         )
-        return build_command(step.definition, step.subject, step.trial.job, step.artifact, placement)
+        job = step.trial.job
+        return build_command(step.definition, step.subject, job, step.artifact, placement)
 
-    def _adopt_or_start(
-        self, step: _Step, command: Command, run_dir: str, row: StepRow | None
-    ) -> Handle:
-        if row is not None:
-            found = self._launcher.find(run_dir)
-            if found is not None:
-                return found
-        db_dir, wal_dir = self._disk.database(step.trial.id)
-        limits = step_limits(step.definition, step.subject, step.trial.job)
-        data = {"trial": step.trial.id, "step": step.definition.name, "expected_s": limits.expected_s}
-        self._observer(Event("step", f"{step.definition.name} started", data))
+    def _start(self, step: _Step, command: Command, run_dir: str, *, begun_before: bool) -> Handle:
+        name, trial = step.definition.name, step.trial
+        db_dir, wal_dir = self._disk.database(trial.id)
+        limits = step_limits(step.definition, step.subject, trial.job)
+        data = {"trial": trial.id, "step": name, "expected_s": limits.expected_s}
+        self._observer(Event("step", f"{name} started", data))
         request = LaunchRequest(
             run_dir=run_dir,
-            run_id=f"{step.trial.id}/{step.position:02d}-{step.definition.name}",
+            run_id=f"{trial.id}/{step.position:02d}-{name}",
             command=command,
             cwd=db_dir,
             timeout_s=limits.timeout_s,
             grace_s=GRACE_S,
-            interval_s=1.0,
             du_dirs=tuple(dict.fromkeys((db_dir, wal_dir))),
             device_dir=db_dir,
             clear_env=True,
         )
-        return self._launcher.start(request)
-
-    def _watch(
-        self, step: _Step, step_run_id: int, run_dir: str, command: Command, handle: Handle
-    ) -> tuple[StepState, str]:
-        """Waits for the end, brings the run folder home, stores the outcome, has it parsed."""
-
-        def tick(state: RunState, elapsed_s: float) -> None:
-            data = {"trial": step.trial.id, "step": step.definition.name, "elapsed_s": elapsed_s,
-                    "run_dir": run_dir, "stderr_bytes": state.stderr_bytes}  # fmt: skip
-            self._observer(Event("tick", "", data))
-
         try:
-            ended = self._launcher.wait(handle, tick)
+            return self._launcher.start(request)
+        except LaunchError:
+            # The start that a killed controller asked for can come through a moment later.
+            found = self._launcher.find(run_dir) if begun_before else None
+            if found is None:
+                raise
+            return found
+
+    def _watch(self, running: _Running) -> tuple[StepState, str]:
+        """Waits for the end, brings the run folder home, stores the outcome, has it parsed."""
+        name, handle = running.step.definition.name, running.handle
+        try:
+            ended = self._launcher.wait(handle, self._ticker(running))
             if ended.state == "lost":
                 ended = self._launcher.stop(handle, GRACE_S)
         except KeyboardInterrupt:
             ended = self._launcher.stop(handle, GRACE_S)
-            self._store_end(step, step_run_id, run_dir, command, ended)
-            raise InterruptedByUserError(
-                f"interrupted during {step.definition.name}", "benchrunner resume"
-            ) from None
-        state, reason = self._store_end(step, step_run_id, run_dir, command, ended)
+            self._store_end(running, ended)
+            raise InterruptedByUserError(f"interrupted during {name}") from None
+        state, reason = self._store_end(running, ended)
         if state is StepState.INTERRUPTED:
-            raise InterruptedByUserError(
-                f"{step.definition.name} was stopped from outside", "benchrunner resume"
-            )
-        if state is StepState.OK:
-            return self._after_step(step_run_id)
-        self._after_step(step_run_id)
-        return state, reason
+            if running.adopted:
+                raise _StoppedEarlierError
+            raise InterruptedByUserError(f"{name} was stopped from outside")
+        parsed = self._hooks.after_step(running.step_run_id)
+        return parsed if state is StepState.OK else (state, reason)
 
-    def _store_end(
-        self, step: _Step, step_run_id: int, run_dir: str, command: Command, ended: RunState
-    ) -> tuple[StepState, str]:
+    def _ticker(self, running: _Running) -> Callable[[RunState, float], None]:
+        trial_id, name = running.step.trial.id, running.step.definition.name
+
+        def tick(state: RunState, elapsed_s: float) -> None:
+            where = {"trial": trial_id, "step": name, "run_dir": running.handle.run_dir}
+            now = {"elapsed_s": elapsed_s, "stderr_bytes": state.stderr_bytes}
+            self._observer(Event("tick", "", {**where, **now}))
+
+        return tick
+
+    def _store_end(self, running: _Running, ended: RunState) -> tuple[StepState, str]:
         faults.point("step-ended")
+        step = running.step
         status = ended.status or {"state": "lost"}
         state, reason = classify(status)
         is_engine_tool = step.subject.tools[step.definition.tool].engine == step.subject.engine.name
         glob = step.subject.engine.data.effective_options if is_engine_tool else ""
-        collected = self._disk.collect(run_dir, step.trial.id, glob)
+        collected = self._disk.collect(running.handle.run_dir, step.trial.id, glob)
         faults.point("step-collected")
         options = None
         if collected.options_text is not None:
-            options = self._compare_options(command, collected.options_text)
+            options = self._hooks.compare_options(running.command, collected.options_text)
         end = StepEnd(reason, status, collected.raw_path, collected.sha256, options)
-        self._journal.end_step(step_run_id, state, end)
+        self._journal.end_step(running.step_run_id, state, end)
         faults.point("step-stored")
         return state, reason
 
@@ -396,6 +329,18 @@ class _Step:
     artifact: Artifact
     definition: definitions.Step
     position: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A step whose process was started, by this controller or by one before it."""
+
+    step: _Step
+    step_run_id: int
+    command: Command
+    handle: Handle
+    adopted: bool
 
 
 def _because(reason: str) -> str:

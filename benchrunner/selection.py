@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchrunner.sources import find_version, list_versions
+from benchrunner.errors import BenchrunnerError, ConfigurationError, NothingSelectedError
+from benchrunner.sources import Listing, find_version, list_versions
 from benchrunner.versions import Version, parse_selection, select
 
 if TYPE_CHECKING:
     from benchrunner.definitions import Engine, Sweep
     from benchrunner.model import SourceRef
     from benchrunner.session import Session
+    from benchrunner.versions import Selector
 
 Skipped = list[tuple[str, str]]
 
 
-def select_versions(
-    session: Session, sweep: Sweep
-) -> tuple[dict[str, list[SourceRef]], Skipped]:
+def select_versions(session: Session, sweep: Sweep) -> tuple[dict[str, list[SourceRef]], Skipped]:
     """Versions of every engine of a sweep, and what was left out with the reason.
 
     Raises:
         ConfigurationError: A version that no source has.
         NothingSelectedError: A range without versions.
+        SourceError: A version that only a source out of reach can have.
     """
     refs: dict[str, list[SourceRef]] = {}
     skipped: Skipped = []
@@ -38,20 +39,48 @@ def resolve(
 ) -> tuple[list[SourceRef], Skipped]:
     """The versions of one engine that the words select.
 
-    Sources are asked to list only when a word needs a list, and for branches, commits and paths
-    only when no list has them: neither is free where a repository is far away.
+    Sources are asked to list only when a word needs a list, and no further than to the last exact
+    version that was asked for; branches, commits and paths are looked up one by one, and only
+    where a source answers: an offline machine waits for a far repository once at most.
     """
     selectors = parse_selection(words)
-    named = all(selector.kind == "name" for selector in selectors)
-    available = [] if named else list(list_versions(engine, kinds).refs)
-    listed = {ref.version for ref in available} | {ref.ref for ref in available}
+    if not selectors:
+        raise ConfigurationError(
+            f"no version of {engine.name} was asked for", f"benchrunner versions {engine.name}"
+        )
+    listing = _listing(engine, selectors, kinds)
+    listed = {ref.version for ref in listing.refs} | {ref.ref for ref in listing.refs}
+    found = {}
     for selector in selectors:
         unknown = selector.kind == "exact" and str(selector.first) not in listed
         if selector.kind == "name" or unknown:
-            found = find_version(engine, selector.text, session.settings.cache, kinds)
-            if found is not None:
-                available.insert(0, found)
-    return select(engine.name, selectors, available)
+            cache = session.settings.cache
+            ref = find_version(engine, selector.text, cache, kinds, listing.unreachable)
+            if ref is not None:
+                found[selector.text] = ref
+    try:
+        refs, skipped = select(engine.name, selectors, listing.refs, found)
+    except (ConfigurationError, NothingSelectedError) as error:
+        raise _with_notes(error, listing.notes) from None
+    return refs, [(what, _and_notes(why, listing.notes)) for what, why in skipped]
+
+
+def _listing(engine: Engine, selectors: list[Selector], kinds: list[str]) -> Listing:
+    if all(selector.kind == "name" for selector in selectors):
+        return Listing()
+    if any(selector.kind in ("range", "newest") for selector in selectors):
+        return list_versions(engine, kinds)
+    exact = {selector.first for selector in selectors if selector.first is not None}
+    return list_versions(engine, kinds, exact)
+
+
+def _with_notes(error: BenchrunnerError, notes: tuple[str, ...]) -> BenchrunnerError:
+    """The same error, saying which source might have had it."""
+    return type(error)(_and_notes(error.message, notes), error.hint)
+
+
+def _and_notes(text: str, notes: tuple[str, ...]) -> str:
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def newest_first(refs: list[SourceRef]) -> list[SourceRef]:

@@ -1,17 +1,45 @@
-"""Where one command's inputs and results are: the results folder, the store, the catalog, the cache."""
+"""Where one command's inputs and results are: results folder, store, catalog, cache."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchrunner.events import Observer, ignore
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from benchrunner.catalog import Catalog
     from benchrunner.store import Store
+
+DEFAULT_DATA = "./results"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the command line said about a sweep's places; stored with it, for ``resume``."""
+
+    database_dir: str | None = None
+    wal_dir: str | None = None
+    keep_databases: bool = False
+    cache: str | None = None
+    """Absolute; ``None``: the user's own."""
+    catalog: str | None = None
+    """Absolute; ``None``: only what is found without being named."""
+
+    def stored(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @classmethod
+    def revived(cls, stored: Mapping[str, Any]) -> Choices:
+        """From what a sweep has stored; what an older program did not store is left open."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in stored.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +52,7 @@ class Settings:
     catalog: Path | None = None
     jobs: int | None = None
     """Compilers at once; ``None``: one for each processor."""
-    database_dir: str | None = None
-    wal_dir: str | None = None
-    keep_databases: bool = False
+    choices: Choices = field(default_factory=Choices)
     observer: Observer = field(default=ignore)
 
 
@@ -51,14 +77,32 @@ class Session:
 
         return open_store(self.settings.data)
 
+    def open_existing(self) -> Store:
+        """The store, which must be there already.
+
+        Raises:
+            MissingStoreError: It is not.
+        """
+        from benchrunner.store import open_store
+
+        self.__dict__["store"] = open_store(self.settings.data, create=False)
+        return self.store
+
+    def with_settings(self, settings: Settings) -> Session:
+        """The same store under other settings."""
+        other = Session(settings)
+        other.__dict__["store"] = self.store
+        return other
+
     @cached_property
     def results(self) -> Path:
-        """Folder of raw output and pages; beside the working directory when the store is a server."""
-        data = self.settings.data
-        if "://" in data:
-            return Path("results").absolute()
-        path = Path(data).absolute()
-        return path.parent if path.suffix == ".db" else path
+        """Folder of raw output and pages: beside a store's file, else in the working directory."""
+        from benchrunner.store.engine import locate
+
+        url = locate(self.settings.data)
+        if url.get_backend_name() == "sqlite" and url.database:
+            return Path(url.database).absolute().parent
+        return Path(DEFAULT_DATA).absolute()
 
     @property
     def raw(self) -> Path:
@@ -69,3 +113,10 @@ class Session:
     def pages(self) -> Path:
         """Folder of written pages."""
         return self.results / "pages"
+
+    @property
+    def resume_command(self) -> str:
+        """What goes on with unfinished sweeps of this store."""
+        data = self.settings.data
+        known = "" if data == DEFAULT_DATA else f" --data {shlex.quote(data)}"
+        return f"benchrunner resume{known}"

@@ -101,6 +101,20 @@ def format_size(size_bytes: int) -> str:
     return str(size_bytes)
 
 
+def about_size(size_bytes: float) -> str:
+    """A size for people, two significant digits at least: ``1.5 GiB``, ``380 MiB``, ``12 bytes``.
+
+    >>> about_size(162_000_000_000), about_size(1 << 20), about_size(900)
+    ('151 GiB', '1.0 MiB', '900 bytes')
+    """
+    for prefix in "PTGMK":
+        amount = size_bytes / 1024 ** _POWER[prefix]
+        if amount >= 1:
+            digits = 1 if amount < 9.95 else 0
+            return f"{amount:.{digits}f} {prefix}iB"
+    return f"{size_bytes:.0f} bytes"
+
+
 def format_duration_s(seconds: float) -> str:
     """Clock text with milliseconds, as RocksDB prints stalls: ``00:04:43.188``."""
     milliseconds = round(seconds * 1000)

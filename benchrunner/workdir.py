@@ -45,13 +45,15 @@ _REMOVE = r"""
 set -eu
 if [ -L "$2" ]; then echo symlink; exit; fi
 if [ ! -e "$2" ]; then echo absent; exit; fi
-work=$(cd -P -- "$1" && pwd)
-real=$(cd -P -- "$2" && pwd)
-home=$(cd -P -- "${HOME:-/}" 2>/dev/null && pwd || echo /)
+home=/
+if cd -P -- "${HOME:-/}" 2>/dev/null; then home=$PWD; fi
+cd -P -- "$1"; work=$PWD
+cd -P -- "$2"; real=$PWD
 case $real in "$work"/?*) ;; *) echo outside; exit ;; esac
 case $home/ in "$real"/*) echo precious; exit ;; esac
 if [ ! -f "$work/.benchrunner" ]; then echo foreign-work-dir; exit; fi
 if [ ! -f "$real/.benchrunner" ] || [ -L "$real/.benchrunner" ]; then
+  cd /
   if rmdir -- "$real" 2>/dev/null; then echo removed; else echo foreign; fi
   exit
 fi
@@ -59,11 +61,27 @@ if awk -v below="$real" '
     { point = $5; gsub(/\\040/, " ", point); gsub(/\\134/, "\\", point) }
     point == below || index(point, below "/") == 1 { found = 1 }
     END { exit !found }' /proc/self/mountinfo; then echo mounted; exit; fi
-find "$real" -mindepth 1 -maxdepth 1 ! -name .benchrunner \
-  -exec rm -rf --one-file-system -- {} +
-rm -f -- "$real/.benchrunner"
-rmdir -- "$real"
+find . -xdev -depth -mindepth 1 ! -path ./.benchrunner -delete
+cd /
 echo removed
+exec rm -r -- "$real"
+"""
+_RENEW = rf"""
+set -eu
+if [ ! -f "$1/.benchrunner" ]; then echo foreign-work-dir; exit; fi
+if [ -e "$2" ] || [ -L "$2" ]; then
+  found=$({_REMOVE})
+  if [ "$found" != removed ]; then echo "$found"; exit; fi
+fi
+mkdir -p -- "$2"
+cd -P -- "$1"; work=$PWD
+cd -P -- "$2"; real=$PWD
+cd /
+case $real in "$work"/?*) ;; *) rmdir -- "$real"; echo outside; exit ;; esac
+printf '%s\n' "$3" >"$real/.benchrunner"
+shift 3
+[ $# -eq 0 ] || mkdir -p -- "$@"
+echo claimed
 """
 _FREE = r"""
 set -eu
@@ -126,6 +144,36 @@ def remove(transport: Transport, work_dir: str, path: str) -> None:
     Raises:
         ForeignDirectoryError: Anything about the folder is not as it should be; nothing is deleted.
     """
+    found = _script(transport, _REMOVE, _absolute(work_dir), _absolute(path), timeout_s=_LONG_S)
+    _refuse(transport, found, work_dir, path)
+
+
+def renew(
+    transport: Transport, work_dir: str, path: str, what: str, folders: Sequence[str]
+) -> None:
+    """Makes an empty folder of ours below a work directory of ours, in one round trip.
+
+    What was there goes as with ``remove``.
+
+    Args:
+        transport: The host.
+        work_dir: Claimed before.
+        path: The folder.
+        what: For the marker.
+        folders: Made in it; absolute.
+
+    Raises:
+        ForeignDirectoryError: What is there may not be deleted; nothing is.
+    """
+    marker = json.dumps({"what": what, "created": int(time.time())})
+    inside = [_absolute(folder) for folder in folders]
+    where = (_absolute(work_dir), _absolute(path))
+    found = _script(transport, _RENEW, *where, marker, *inside, timeout_s=_LONG_S)
+    _refuse(transport, found, work_dir, path)
+
+
+def _refuse(transport: Transport, found: str, work_dir: str, path: str) -> None:
+    """The error for what a script found, unless all is well."""
     reasons = {
         "symlink": "is a symbolic link",
         "outside": f"is not below the work directory {work_dir}",
@@ -134,7 +182,6 @@ def remove(transport: Transport, work_dir: str, path: str) -> None:
         "foreign-work-dir": f"is below {work_dir}, which has no {MARKER} file",
         "foreign": f"has no {MARKER} file",
     }
-    found = _script(transport, _REMOVE, _absolute(work_dir), _absolute(path), timeout_s=_LONG_S)
     if found in reasons:
         raise ForeignDirectoryError(
             f"{path} on {transport.host} {reasons[found]}: it is not deleted",
@@ -207,7 +254,7 @@ def _foreign(transport: Transport, path: str) -> ForeignDirectoryError:
 
 def _script(transport: Transport, script: str, *args: str, timeout_s: float = _SHORT_S) -> str:
     done = transport.run(["sh", "-c", script, "sh", *args], timeout_s=timeout_s)
-    return _output(transport, done, args[-1] if script == _REMOVE else args[0])
+    return _output(transport, done, args[1] if script in (_REMOVE, _RENEW) else args[0])
 
 
 def _must(transport: Transport, argv: Sequence[str], cwd: str | None = None) -> None:

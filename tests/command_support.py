@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHIPPED = Catalog(working_directory=Path("/"), search_path=())
-HERE = Placement(db_dir="/data/db", wal_dir="/data/wal", run_dir="/data/run", step_index=1)
+HERE = Placement(db_dir="/data/db", wal_dir="/data/wal", run_dir="/data/run")
 VERSIONS = ("6.11.4", "6.28.2", "7.2.2", "7.8.3", "11.8.1")
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+from fault_support import Bench
+
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,3 +17,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/snapshots anew from what the code makes now; look at the difference",
     )
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build cache that the tests of the whole program share: one supervisor is compiled."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, cache: Path) -> Bench:
+    """The program on a results folder of its own."""
+    return Bench(tmp_path, cache)

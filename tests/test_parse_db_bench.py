@@ -406,3 +406,27 @@ def test_figures_know_their_rounding() -> None:
     assert printed("x") is None
     assert printed("7") == Figure(7.0, 0.0)
     assert Figure(1.0, 0.0).over(Figure(0.004, 0.005)) is None
+
+
+def interval_line(thread: int, done: int, at: float) -> str:
+    return (
+        f"2026/11/21-10:00:00  ... thread {thread}: ({done},{done}) ops and ({done}.0,{done}.0) "
+        f"ops/second in (1.000000,{at:.6f}) seconds\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "expected"), [("readwhilewriting", 300.0), ("readrandom", 5300.0)]
+)
+def test_the_writer_of_a_while_writing_benchmark_is_not_in_its_curve(
+    benchmark: str, expected: float
+) -> None:
+    stderr = "".join(
+        interval_line(thread, done, float(second))
+        for second in (1, 2, 3)
+        for thread, done in ((0, 5000), (1, 100), (2, 200))
+    )
+    stdout = f"{benchmark} : 10.000 micros/op 300 ops/sec 3.0 seconds 900 operations;\n"
+    series = parse_db_bench([stdout], [stderr]).series["ops_per_sec"]
+    assert [value for _, value in series] == pytest.approx([expected] * len(series))
+    assert len(series) == 3

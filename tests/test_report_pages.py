@@ -297,3 +297,18 @@ def test_two_hosts_and_no_appendix() -> None:
     ]
     assert "Appendix" not in [title for title, _ in view.contents]
     assert "small" in SMALL
+
+
+def test_setup_shows_what_matters_and_folds_the_rest_away() -> None:
+    facts = {
+        "cpu": {"model": "EPYC 9654", "cores": 96, "mitigations": {"mds": "Not affected"}},
+        "now": {"load_1": 0.5},
+        "compiler": {"cc": "cc 12.2"},
+        "rack": {"row": 7},
+    }
+    view = build_page(replace(small_data(), cells=(), appendix=(), host_facts={"a": facts}))
+    host = next(host for host in view.hosts if host.name == "a")
+    assert host.facts == (("CPU", "EPYC 9654, cores 96"), ("rack", "row 7"))
+    assert ("Compiler", "cc cc 12.2") in host.more
+    assert any("mitigations" in text for _, text in host.more)
+    assert all("load" not in text for _, text in (*host.facts, *host.more))

@@ -223,7 +223,7 @@ def test_a_file_size_limit_reads_like_a_full_disk(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_a_folder_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"the results folder .*/file cannot be used: File exists"):
+    with pytest.raises(StoreError, match=r"the results folder .*/file is a file"):
         open_store(tmp_path / "file")
     (tmp_path / "store.db").mkdir()
     with pytest.raises(StoreError, match=r"the store .*store\.db cannot be used: Is a directory"):

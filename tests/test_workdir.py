@@ -112,6 +112,16 @@ def test_paths_must_be_absolute_and_printable(path: str) -> None:
             attempt(HOST, path)
 
 
+def test_whether_a_claim_would_be_refused_can_be_asked(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (work, tmp_path / "empty", tmp_path / "new"):
+        workdir.check_claimable(HOST, str(path))
+    with pytest.raises(ForeignDirectoryError, match="is not a folder of benchrunner"):
+        workdir.check_claimable(HOST, str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "work dir"]
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_made_is_an_error() -> None:
     with pytest.raises(TransportError, match="/proc/x on this machine: mkdir: cannot create"):
         workdir.claim(HOST, "/proc/x", "tests")

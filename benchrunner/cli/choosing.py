@@ -2,33 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchrunner.cli.options import assignments, comma_list
+from benchrunner.cli.options import absolute, assignments, comma_list
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
     from benchrunner.catalog import Catalog
     from benchrunner.definitions import Sweep
+    from benchrunner.session import Choices
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--versions", metavar="LIST", help="Versions and ranges: 6.11.4,7.0..7.2,system.  [default: system]"),
-    click.option("--variants", metavar="LIST", help="Variants of the workload: None,DIO.  [default: all]"),
-    click.option("--scale", metavar="NAME", help="Scale preset: published, laptop, smoke.  [default: published]"),
-    click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a parameter of the workload; repeatable."),
-    click.option("--axis", "axes", multiple=True, metavar="NAME=V1,V2", help="Sweep over values of a parameter; repeatable."),
-    click.option("--exclude", "excludes", multiple=True, metavar="KEY=VALUE,...", help="Leave out matching cells: version=6.11.4,variant=DIO; repeatable."),
-    click.option("--repeat", type=click.IntRange(1, 1000), default=None, help="Trials of each job.  [default: 1]"),
-    click.option("--order", type=click.Choice(["interleaved", "grouped"]), default=None, help="Whether versions take turns.  [default: interleaved]"),
-    click.option("--source", metavar="LIST", help="Kinds of source to use, in order: crate,git,system,archive,path."),
-    click.option("--host", "hosts", multiple=True, metavar="NAME", help="Host to run on; repeatable.  [default: local]"),
-    click.option("--as-shipped", is_flag=True, help="Leave defaults that moved between versions free."),
-    click.option("--no-ceiling", is_flag=True, help="Do not measure the device's ceiling first."),
-    click.option("--db-dir", metavar="DIR", help="Where databases go.  [default: below --data]"),
-    click.option("--wal-dir", metavar="DIR", help="Where write-ahead logs go.  [default: with the database]"),
-)  # fmt: skip
+    click.option(
+        "--versions",
+        metavar="LIST",
+        help="Versions and ranges: 6.11.4,7.0..7.2,system.  [default: system]",
+    ),
+    click.option(
+        "--variants",
+        metavar="LIST",
+        help="Variants of the workload: None,DIO.  [default: all]",
+    ),
+    click.option(
+        "--scale",
+        metavar="NAME",
+        help="Scale preset: published, laptop, smoke.  [default: published]",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Override a parameter of the workload; repeatable.",
+    ),
+    click.option(
+        "--axis",
+        "axes",
+        multiple=True,
+        metavar="NAME=V1,V2",
+        help="Sweep over values of a parameter; repeatable.",
+    ),
+    click.option(
+        "--exclude",
+        "excludes",
+        multiple=True,
+        metavar="KEY=VALUE,...",
+        help="Leave out matching cells: version=6.11.4,variant=DIO; repeatable.",
+    ),
+    click.option(
+        "--repeat",
+        type=click.IntRange(1, 1000),
+        default=None,
+        help="Trials of each job.  [default: 1]",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["interleaved", "grouped"]),
+        default=None,
+        help="Whether versions take turns.  [default: interleaved]",
+    ),
+    click.option(
+        "--source",
+        metavar="LIST",
+        help="Kinds of source to use, in order: crate,git,system,archive,path.",
+    ),
+    click.option(
+        "--host",
+        "hosts",
+        multiple=True,
+        metavar="NAME",
+        help="Host to run on; repeatable.  [default: local]",
+    ),
+    click.option(
+        "--as-shipped",
+        is_flag=True,
+        help="Leave defaults that moved between versions free.",
+    ),
+    click.option(
+        "--no-ceiling",
+        is_flag=True,
+        help="Do not measure the device's ceiling first.",
+    ),
+    click.option(
+        "--db-dir",
+        metavar="DIR",
+        help="Where databases go.  [default: below --data]",
+    ),
+    click.option(
+        "--wal-dir",
+        metavar="DIR",
+        help="Where write-ahead logs go.  [default: with the database]",
+    ),
+)
 
 
 def choosing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,6 +105,19 @@ def choosing(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         function = option(function)
     return function
+
+
+def places(cache: Path | None, catalog: Path | None, chosen: Mapping[str, Any]) -> Choices:
+    """Places that the command line names, absolute, as they are stored with a sweep."""
+    from benchrunner.session import Choices
+
+    return Choices(
+        database_dir=absolute(chosen.get("db_dir")),
+        wal_dir=absolute(chosen.get("wal_dir")),
+        keep_databases=bool(chosen.get("keep_db")),
+        cache=absolute(cache),
+        catalog=absolute(catalog),
+    )
 
 
 def make_sweep(catalog: Catalog, name: str, chosen: dict[str, Any]) -> Sweep:

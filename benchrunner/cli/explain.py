@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from benchrunner.cli.options import catalog_option, json_option, verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @verb("benchrunner explain w_amp_lsm", "benchrunner explain ops_per_sec --json", name="explain")
@@ -29,7 +32,9 @@ def command(metric: str, catalog: Path | None, *, as_json: bool) -> None:
     if not wanted:
         wanted = {metric: files.metric(metric)}
     if as_json:
-        click.echo(json.dumps({name: found.model_dump() for name, found in wanted.items()}, indent=2))
+        click.echo(
+            json.dumps({name: found.model_dump() for name, found in wanted.items()}, indent=2)
+        )
         return
     for name, found in wanted.items():
         click.echo(f"{name}: {found.title} [{found.unit}], {found.better} is better")

@@ -12,24 +12,43 @@ from benchrunner.events import Event
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchrunner.pipeline import Summary
     from benchrunner.session import Session
 
 
 def finish(session: Session, sweep_ids: Sequence[int], formats: Sequence[str]) -> None:
-    """Carries sweeps to their end and writes their pages; exits 1 when a trial failed."""
-    from benchrunner.pipeline import carry_on
+    """Carries sweeps to their end and writes their pages; exits 1 when a trial failed.
+
+    Raises:
+        InterruptedByUserError: Ctrl-C; the hint is the command that goes on.
+    """
+    from benchrunner.pipeline import session_of
 
     failed = 0
     for sweep_id in sweep_ids:
-        summary = carry_on(session, sweep_id)
+        own = session_of(session, sweep_id)
+        summary = _carried_on(own, sweep_id)
         failed += summary.failed
         counts = ", ".join(f"{n} {state.value}" for state, n in sorted(summary.states.items()))
         data = {"sweep": sweep_id, **{s.value: n for s, n in summary.states.items()}}
-        session.observer(Event("end", f"sweep {sweep_id}: {counts}", data))
-        if list(formats) != ["none"]:
-            _pages(session, summary.workloads, formats)
+        own.observer(Event("end", f"sweep {sweep_id}: {counts}", data))
+        if formats:
+            _pages(own, summary.workloads, formats)
     if failed:
         raise click.exceptions.Exit(EXIT_TRIAL_FAILED)
+
+
+def _carried_on(session: Session, sweep_id: int) -> Summary:
+    """Runs a sweep; an interruption tells how to go on."""
+    from benchrunner.pipeline import carry_on
+    from benchrunner.run import InterruptedByUserError
+
+    try:
+        return carry_on(session, sweep_id)
+    except InterruptedByUserError as error:
+        raise InterruptedByUserError(error.message, session.resume_command) from None
+    except KeyboardInterrupt:
+        raise InterruptedByUserError("interrupted", session.resume_command) from None
 
 
 def _pages(session: Session, workloads: Sequence[str], formats: Sequence[str]) -> None:

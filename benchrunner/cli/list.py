@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from benchrunner.cli.options import catalog_option, json_option, verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KINDS = ("workloads", "engines", "tools", "hosts", "metrics", "sweeps")
 
@@ -21,7 +24,10 @@ def command(kind: str, catalog: Path | None, *, as_json: bool) -> None:
     from benchrunner.catalog import Catalog
 
     files = Catalog(catalog)
-    rows = {name: (_title(files, kind, name), str(files.where(kind, name))) for name in files.names(kind)}
+    rows = {
+        name: (_title(files, kind, name), str(files.where(kind, name)))
+        for name in files.names(kind)
+    }
     if as_json:
         click.echo(json.dumps({n: {"title": t, "file": f} for n, (t, f) in rows.items()}, indent=2))
         return

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchrunner.errors import ConfigurationError
+from benchrunner.session import DEFAULT_DATA
+from benchrunner.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+FORMATS = ("wiki", "markdown", "html", "csv")
+
 data_option = click.option(
     "--data",
-    default="./results",
+    default=DEFAULT_DATA,
     show_default=True,
     envvar="BENCHRUNNER_DATA",
     metavar="DIR|URL",
@@ -34,6 +38,14 @@ cache_option = click.option(
     envvar="BENCHRUNNER_CACHE",
     metavar="DIR",
     help="Build cache.  [default: ~/.cache/benchrunner]",
+)
+format_option = click.option(
+    "--format",
+    "formats",
+    default=",".join(FORMATS),
+    show_default=True,
+    metavar="LIST",
+    help="Forms of the page; 'none' writes no page.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -66,6 +78,32 @@ def assignments(pairs: Sequence[str], option: str) -> dict[str, str]:
             raise ConfigurationError(f"{option} {key} is given twice", "give it once")
         result[key] = value
     return result
+
+
+def page_formats(text: str) -> list[str]:
+    """The forms of a page that ``--format`` names; none for ``none``.
+
+    >>> page_formats("wiki,csv"), page_formats("none")
+    (['wiki', 'csv'], [])
+
+    Raises:
+        ConfigurationError: There is no such form.
+    """
+    wanted = comma_list(text)
+    if wanted == ["none"]:
+        return []
+    for name in wanted:
+        if name not in FORMATS:
+            near = did_you_mean(name, FORMATS)
+            raise ConfigurationError(
+                f"--format {name}: there is no such form{near}", f"--format {','.join(FORMATS)}"
+            )
+    return wanted
+
+
+def absolute(path: str | Path | None) -> str | None:
+    """A path from the command line as every later command will find it."""
+    return None if path is None else str(Path(path).absolute())
 
 
 def default_cache() -> Path:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from benchrunner.cli.options import catalog_option, data_option, default_cache, verb
 from benchrunner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @verb("benchrunner parse --all", "benchrunner parse --sweep 3", name="parse")
@@ -19,10 +22,9 @@ def command(sweep: int | None, data: str, catalog: Path | None, *, everything: b
     """Read stored raw output again, after a parser improved. Raw output is never changed."""
     from benchrunner.pipeline import parse_again
     from benchrunner.session import Session, Settings
-    from benchrunner.store import open_store
 
     if everything == (sweep is not None):
         raise ConfigurationError("parse wants either --all or --sweep NUMBER", "--all")
-    open_store(data, create=False).close()
     session = Session(Settings(data=data, cache=default_cache(), catalog=catalog))
+    session.open_existing()
     click.echo(f"read {parse_again(session, sweep)} step runs again")

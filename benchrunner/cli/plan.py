@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchrunner.cli.choosing import choosing, make_sweep
+from benchrunner.cli.choosing import choosing, make_sweep, places
 from benchrunner.cli.options import (
     cache_option,
     catalog_option,
@@ -20,6 +19,9 @@ from benchrunner.cli.options import (
 from benchrunner.errors import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchrunner.catalog import Catalog
     from benchrunner.pipeline import Prepared
 
 
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 @catalog_option
 @click.option("--commands", is_flag=True, help="Print every command line, with dropped flags.")
 @json_option
-def command(workload: str, data: str, cache: Path | None, catalog: Path | None, **chosen: Any) -> None:
+def command(
+    workload: str, data: str, cache: Path | None, catalog: Path | None, **chosen: Any
+) -> None:
     """Show what a sweep of WORKLOAD would do; build, start and store nothing.
 
     Exits 2 when something stands in the way: too little disk, a directory that is not ours.
@@ -46,7 +50,7 @@ def command(workload: str, data: str, cache: Path | None, catalog: Path | None, 
     session = Session(
         Settings(
             data=data, cache=cache or default_cache(), catalog=catalog,
-            database_dir=chosen["db_dir"], wal_dir=chosen["wal_dir"],
+            choices=places(cache, catalog, chosen),
         )
     )  # fmt: skip
     prepared = prepare(session, make_sweep(session.catalog, workload, chosen))
@@ -84,22 +88,24 @@ def _as_data(prepared: Prepared) -> dict[str, Any]:
 
 def _print(prepared: Prepared) -> None:
     from benchrunner.cli.progress import duration
-    from benchrunner.units import format_size
+    from benchrunner.units import about_size
 
     plan = prepared.plan
     rows = [("#", "workload", "version", "from", "variant", "host", "rep", "steps")]
     rows += [
         (
-            str(t.position), t.job.workload, t.job.version, f"{t.job.source.kind} {t.job.source.ref}",
+            str(t.position), t.job.workload, t.job.version,
+            f"{t.job.source.kind} {t.job.source.ref}",
             " ".join([t.job.variant, *(f"{k}={v}" for k, v in t.job.axes.items())]), t.job.host,
             str(t.repetition), str(len(t.job.steps)),
         )
         for t in plan.trials
     ]  # fmt: skip
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    disk = format_size(plan.disk_bytes) if plan.disk_bytes is not None else "unknown"
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+    disk = about_size(plan.disk_bytes) if plan.disk_bytes is not None else "unknown"
     time = duration(plan.seconds) if plan.seconds is not None else "unknown"
     click.echo(f"\n{len(plan.trials)} trials, {plan.loads} database loads")
     click.echo(f"disk: about {disk} at once; time: about {time}, builds not counted")
@@ -109,22 +115,15 @@ def _print(prepared: Prepared) -> None:
         click.echo(f"obstacle: {obstacle}", err=True)
 
 
-def _print_commands(catalog: Any, prepared: Prepared) -> None:
+def _print_commands(catalog: Catalog, prepared: Prepared) -> None:
     import shlex
 
-    from benchrunner.command import Placement, build_command
-    from benchrunner.run import Subject
+    from benchrunner.pipeline import dry_commands
 
-    for trial in prepared.plan.trials:
-        workload = catalog.workload(trial.job.workload)
-        tools = {step.tool: catalog.tool(step.tool) for step in workload.steps}
-        subject = Subject(
-            workload, catalog.engine(workload.engine), tools, catalog.flags(workload.engine)
-        )
-        click.echo(f"\n# trial {trial.position}: {trial.job.version} {trial.job.variant}")
-        for name in trial.job.steps:
-            placement = Placement(db_dir="DB", wal_dir="DB", repetition=trial.repetition)
-            built = build_command(subject.step(name), subject, trial.job, None, placement)
+    for job, command_of in dry_commands(catalog, prepared.plan):
+        click.echo(f"\n# {job.workload} {job.version} {job.variant}")
+        for name in job.steps:
+            built = command_of(name)
             click.echo(f"# {name}\n{shlex.join(built.argv)}")
             for note in built.flags:
                 if note.action != "given":

@@ -68,7 +68,13 @@ class PlainLines:
             click.echo(f"{stamp} {INDENT.get(event.kind, '')}{text}", file=self._stream)
 
 
-INDENT = {"step": "    ", "step-end": "    ", "tick": "    ", "trial-end": "  ", "build-progress": "  "}
+INDENT = {
+    "step": "    ",
+    "step-end": "    ",
+    "tick": "    ",
+    "trial-end": "  ",
+    "build-progress": "  ",
+}
 
 
 def live_text(event: Event) -> str:
@@ -91,6 +97,8 @@ class Bars:
         self._sweep: TaskID | None = None
         self._step: TaskID | None = None
         self._expected_s = 0.0
+        self._share = 0.0
+        """Of the sweep's bar, that one step of the present trial is."""
 
     def __call__(self, event: Event) -> None:
         """Moves a bar, or prints a line above the bars."""
@@ -102,10 +110,13 @@ class Bars:
 
     def _on_plan(self, event: Event) -> None:
         self._progress.console.print(event.text, highlight=False, markup=False)
-        total = event.data.get("seconds") or event.data.get("trials")
+        if self._sweep is not None:
+            self._progress.remove_task(self._sweep)
+        total = event.data.get("trials")
         self._sweep = self._progress.add_task("sweep", total=total, live="")
 
     def _on_trial(self, event: Event) -> None:
+        self._share = 1 / event.data.get("steps", 1)
         if self._sweep is not None:
             self._progress.update(self._sweep, description=event.text)
 
@@ -128,7 +139,7 @@ class Bars:
         self._drop_step()
         self._progress.console.print(f"    {event.text}", highlight=False, markup=False)
         if self._sweep is not None:
-            self._progress.advance(self._sweep, self._expected_s)
+            self._progress.advance(self._sweep, self._share)
 
     def _on_build_progress(self, event: Event) -> None:
         if self._step is None:
@@ -166,7 +177,13 @@ def observer(*, quiet: bool, as_json: bool) -> Iterator[Observer]:
 @contextmanager
 def _bars() -> Iterator[Bars]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),

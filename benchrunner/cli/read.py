@@ -82,7 +82,9 @@ def _print(
     click.echo(f"{path}")
     for m in parsed.measurements:
         what = "/".join(filter(None, (m.phase, f"run {m.run}" if m.run > 1 else None, m.role)))
-        click.echo(f"  {what or 'process':<32} {m.metric:<32} {m.value:>16,.10g} {metrics[m.metric].unit}")
+        click.echo(
+            f"  {what or 'process':<32} {m.metric:<32} {m.value:>16,.10g} {metrics[m.metric].unit}"
+        )
     for taint in parsed.taints:
         click.echo(f"  warning: {taint.name}: {taint.evidence}; {taint.remedy}")
     for problem in problems:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import click
 
-from benchrunner.cli.options import catalog_option, comma_list, data_option, default_cache, verb
-from benchrunner.errors import ConfigurationError
-
-FORMATS = ("wiki", "markdown", "html", "csv")
+from benchrunner.cli.options import (
+    catalog_option,
+    data_option,
+    default_cache,
+    format_option,
+    page_formats,
+    verb,
+)
 
 
 @verb(
@@ -18,10 +22,12 @@ FORMATS = ("wiki", "markdown", "html", "csv")
     name="report",
 )
 @click.option("--page", "workload", required=True, metavar="WORKLOAD", help="Whose page to write.")
-@click.option("--format", "formats", default=",".join(FORMATS), show_default=True, metavar="LIST")
+@format_option
 @click.option("--sweep", "sweeps", type=int, multiple=True, help="Only these sweeps; repeatable.")
 @click.option("--scale", help="Only trials of this scale.  [default: of the newest trial]")
-@click.option("--output", type=click.Path(path_type=Path), help="Folder.  [default: DATA/pages/WORKLOAD]")
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Folder.  [default: DATA/pages/WORKLOAD]"
+)
 @data_option
 @catalog_option
 def command(
@@ -31,14 +37,10 @@ def command(
     """Write the page of a workload from stored results; prints the path of each form."""
     from benchrunner.pipeline import write_report
     from benchrunner.session import Session, Settings
-    from benchrunner.store import open_store
 
-    wanted = comma_list(formats)
-    for name in wanted:
-        if name not in FORMATS:
-            raise ConfigurationError(f"--format {name}: there is no such form", ",".join(FORMATS))
-    open_store(data, create=False).close()
+    wanted = page_formats(formats)
     session = Session(Settings(data=data, cache=default_cache(), catalog=catalog))
+    session.open_existing()
     files = write_report(
         session, workload, wanted, output, sweep_ids=list(sweeps) or None, scale=scale
     )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from benchrunner.cli.choosing import places
 from benchrunner.cli.options import (
     cache_option,
     catalog_option,
-    comma_list,
     data_option,
     default_cache,
+    format_option,
     json_option,
+    page_formats,
     quiet_option,
     verb,
 )
 from benchrunner.errors import NothingSelectedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @verb("benchrunner resume", "benchrunner resume 12 --data ./results", name="resume")
@@ -24,15 +29,13 @@ from benchrunner.errors import NothingSelectedError
 @data_option
 @cache_option
 @catalog_option
-@click.option(
-    "--format", "formats", default="wiki,markdown,html,csv", show_default=True, metavar="LIST",
-    help="Forms of the page; 'none' writes no page.",
-)  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), help="Compilers at once.  [default: processors]")
+@format_option
 @quiet_option
 @json_option
 def command(
-    sweep: int | None, data: str, cache: Path | None, catalog: Path | None, formats: str,
-    *, quiet: bool, as_json: bool,
+    sweep: int | None, data: str, cache: Path | None, catalog: Path | None, jobs: int | None,
+    formats: str, *, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Go on with interrupted sweeps, or with SWEEP only.
 
@@ -41,14 +44,27 @@ def command(
     """
     from benchrunner.cli import finishing
     from benchrunner.cli.progress import observer
-    from benchrunner.session import Session
+    from benchrunner.session import Session, Settings
 
+    forms = page_formats(formats)
     with observer(quiet=quiet, as_json=as_json) as watch:
-        session = Session(_settings(data, cache, catalog, watch))
-        unfinished = [row.id for row in session.store.unfinished_sweeps()]
-        wanted = [session.store.sweep(sweep).id] if sweep is not None else sorted(unfinished)
+        settings = Settings(
+            data=data,
+            cache=cache or default_cache(),
+            catalog=catalog,
+            jobs=jobs,
+            choices=places(cache, catalog, {}),
+            observer=watch,
+        )
+        session = Session(settings)
+        store = session.open_existing()
+        wanted = [row.id for row in store.unfinished_sweeps() if sweep in (None, row.id)]
+        if sweep is not None:
+            store.sweep(sweep)
         if not wanted:
+            which = "every stored sweep has" if sweep is None else f"sweep {sweep} has"
             raise NothingSelectedError(
-                "every stored sweep has ended", "benchrunner sweep starts a new one"
+                f"{which} ended: there is nothing to go on with",
+                "benchrunner report --page WORKLOAD writes the page of what is stored",
             )
-        finishing.finish(session, wanted, comma_list(formats))
+        finishing.finish(session, wanted, forms)

@@ -47,7 +47,7 @@ def _sweeps(store: Store, *, as_json: bool) -> None:
     if not rows:
         click.echo("no sweeps yet; start one with: benchrunner sweep rocksdb-flash --scale smoke")
     for row in rows:
-        states = ", ".join(f"{n} {state.value}" for state, n in sorted(counts[row.id].items()))
+        states = ", ".join(f"{n} {state.value}" for state, n in sorted(counts[row.id].items()) if n)
         click.echo(f"{row.id:>5}  {_when(row.created_at)}  {row.name:<24} {states}")
     if any(row.unfinished for row in rows):
         click.echo("go on with unfinished sweeps: benchrunner resume")
@@ -69,7 +69,8 @@ def _trials(store: Store, row: SweepRow, *, as_json: bool) -> None:
     click.echo(f"  {' '.join(row.command_line)}")
     for t in trials:
         job = t.job
-        line = f"{t.position:>4}  {job.workload} {job.version} {job.variant} {job.host} #{t.repetition}"
+        what = f"{job.workload} {job.version} {job.variant} {job.host} #{t.repetition}"
+        line = f"{t.position:>4}  {what}"
         click.echo(f"{line:<60} {t.state.value}" + (f": {t.reason}" if t.reason else ""))
         if t.state.value == "running":
             for step in store.step_runs(t.id):

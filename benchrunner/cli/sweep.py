@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchrunner.cli.choosing import choosing, make_sweep
+from benchrunner.cli.choosing import choosing, make_sweep, places
 from benchrunner.cli.options import (
     cache_option,
     catalog_option,
-    comma_list,
     data_option,
     default_cache,
+    format_option,
     json_option,
+    page_formats,
     quiet_option,
     verb,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @verb(
@@ -34,13 +37,12 @@ from benchrunner.cli.options import (
 @catalog_option
 @click.option("--jobs", type=click.IntRange(1), help="Compilers at once.  [default: processors]")
 @click.option("--keep-db", is_flag=True, help="Leave databases after their trial.")
-@click.option(
-    "--format", "formats", default="wiki,markdown,html,csv", show_default=True, metavar="LIST",
-    help="Forms of the page; 'none' writes no page.",
-)  # fmt: skip
+@format_option
 @quiet_option
 @json_option
-def command(workload: str, data: str, cache: Path | None, catalog: Path | None, **chosen: Any) -> None:
+def command(
+    workload: str, data: str, cache: Path | None, catalog: Path | None, **chosen: Any
+) -> None:
     """Build, run, parse and report versions x variants of WORKLOAD (or of a sweep file).
 
     Everything is stored as it happens: after a crash or Ctrl-C, `benchrunner resume` goes on.
@@ -50,14 +52,17 @@ def command(workload: str, data: str, cache: Path | None, catalog: Path | None, 
     from benchrunner.pipeline import begin, prepare
     from benchrunner.session import Session, Settings
 
+    formats = page_formats(chosen["formats"])
     with observer(quiet=chosen["quiet"], as_json=chosen["as_json"]) as watch:
-        session = Session(
-            Settings(
-                data=data, cache=cache or default_cache(), catalog=catalog, jobs=chosen["jobs"],
-                database_dir=chosen["db_dir"], wal_dir=chosen["wal_dir"],
-                keep_databases=chosen["keep_db"], observer=watch,
-            )
-        )  # fmt: skip
+        settings = Settings(
+            data=data,
+            cache=cache or default_cache(),
+            catalog=catalog,
+            jobs=chosen["jobs"],
+            choices=places(cache, catalog, chosen),
+            observer=watch,
+        )
+        session = Session(settings)
         prepared = prepare(session, make_sweep(session.catalog, workload, chosen))
         sweep_id = begin(session, prepared, ["benchrunner", *sys.argv[1:]])
-        finishing.finish(session, [sweep_id], comma_list(chosen["formats"]))
+        finishing.finish(session, [sweep_id], formats)

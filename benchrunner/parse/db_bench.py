@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchrunner.parse.text import Text
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 WARM_UP = "warm-up"
 INTERVAL = "interval"
 """Role of database figures from a dump printed while a phase was still running.
@@ -64,6 +64,10 @@ def parse_db_bench(stdout: Text, stderr: Text = ()) -> Parsed:
     # Dumps on a stderr of its own are interval dumps; nothing there says when a phase ends.
     _Stream(log).read(stderr, keep_last_interval=True)
     return log.parsed()
+
+
+_WITHOUT_OPERATIONS = frozenset({"compact", "compact0", "compact1", "flush", "waitforcompaction"})
+"""Benchmarks that have a result line and never print interval lines."""
 
 
 @dataclass(slots=True)
@@ -109,7 +113,8 @@ class _Log:
     databases: int = 0
 
     def parsed(self) -> Parsed:
-        series = self.throughput.series()
+        names = [p.result.phase for p in self.phases if p.result.phase not in _WITHOUT_OPERATIONS]
+        series = self.throughput.series(names)
         known_header = "version" in self.facts or {"keys", "entries"} <= self.facts.keys()
         if not (self.phases or self.dumps or self.intervals or known_header or self.errors):
             raise OutputNotRecognisedError(

@@ -7,15 +7,23 @@ time bins of one interval's width, so threads that report at slightly different 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
-from benchrunner.parse.figure import number
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LINE = re.compile(
-    r"\.\.\. thread (?P<thread>\d+): \((?P<done>\d+),\d+\) ops and "
-    r"\([\d.]+,[\d.]+\) ops/second in \((?P<span>[\d.]+),(?P<at>[\d.]+)\) seconds"
+    r"\.\.\. thread ([0-9]{1,9}+): \(([0-9]{1,18}+),[0-9]++\) ops and \([0-9.]++,[0-9.]++\) "
+    r"ops/second in \(([0-9]{1,12}+\.[0-9]{1,18}+),([0-9]{1,12}+\.[0-9]{1,18}+)\) seconds"
 )
+"""Thread, operations, span, time. A log can have millions of these lines: what matches is a finite
+number without a further look, and groups are taken by position."""
 MIN_BIN_S = 1.0
 """With --stats_interval in operations, lines come many times a second; a bin is never narrower."""
+WRITER = "0"
+"""Thread 0 of a ``...whilewriting`` benchmark is its rate-limited writer (db_bench_tool.cc,
+ReadWhileWriting): the result line leaves it out, so the curve does."""
 MAX_BINS = 100_000
 """A day of one-second bins. A time beyond them is no time of a benchmark but a damaged line."""
 
@@ -31,13 +39,13 @@ class ThroughputSeries:
         match = _LINE.search(line)
         if match is None:
             return False
-        done, span, at = number(match["done"]), number(match["span"]), number(match["at"])
-        if done is None or not span or at is None or span > at + 1.0:
+        thread, operations, duration, time = match.groups()
+        done, span, at = float(operations), float(duration), float(time)
+        if not span or span > at + 1.0:
             return False
-        thread = match["thread"]
-        if not self._phases or self._phases[-1].restarted(thread, at):
+        if not self._phases or not self._phases[-1].add(thread, done, span, at):
             self._phases.append(_Curve(max(MIN_BIN_S, float(round(span)))))
-        self._phases[-1].add(thread, done, span, at)
+            self._phases[-1].add(thread, done, span, at)
         return True
 
     @property
@@ -45,9 +53,19 @@ class ThroughputSeries:
         """How many phases have printed interval lines so far."""
         return len(self._phases)
 
-    def series(self) -> dict[str, tuple[tuple[float, float], ...]]:
-        """``ops_per_sec`` of the first phase with interval lines, ``ops_per_sec.2`` of the next."""
-        curves = [curve.points() for curve in self._phases]
+    def series(self, phases: Sequence[str] = ()) -> dict[str, tuple[tuple[float, float], ...]]:
+        """``ops_per_sec`` of the first phase with interval lines, ``ops_per_sec.2`` of the next.
+
+        ``phases`` names the benchmarks that print such lines, in order; their writers are left out.
+        """
+        with_writer = (
+            ["while" in name for name in phases] if len(phases) == len(self._phases) else []
+        )
+        with_writer += [False] * (len(self._phases) - len(with_writer))
+        curves = [
+            curve.points(without=WRITER if writer else None)
+            for curve, writer in zip(self._phases, with_writer, strict=True)
+        ]
         return {
             "ops_per_sec" if index == 0 else f"ops_per_sec.{index + 1}": points
             for index, points in enumerate(curves)
@@ -55,39 +73,55 @@ class ThroughputSeries:
         }
 
 
+class _Bins:
+    """Operations and covered seconds of one thread, or of several, by time bin."""
+
+    def __init__(self) -> None:
+        self.done: defaultdict[int, float] = defaultdict(float)
+        self.covered_s: defaultdict[int, float] = defaultdict(float)
+
+
 class _Curve:
-    """One phase: operations and covered thread-seconds per time bin."""
+    """One phase: what its first thread did, and what all others did, per time bin."""
 
     def __init__(self, width_s: float) -> None:
         self._width_s = width_s
         self._last: dict[str, float] = {}
-        self._done: dict[int, float] = {}
-        self._covered_s: dict[int, float] = {}
+        self._first, self._others = _Bins(), _Bins()
 
-    def restarted(self, thread: str, at: float) -> bool:
-        """A thread's clock that goes back belongs to the next phase."""
-        return at < self._last.get(thread, 0.0)
-
-    def add(self, thread: str, done: float, span: float, at: float) -> None:
+    def add(self, thread: str, done: float, span: float, at: float) -> bool:
+        """Take a report; refused when its clock goes back: it belongs to the next phase."""
+        if at < self._last.get(thread, 0.0):
+            return False
         self._last[thread] = at
-        start = max(0.0, at - span)
-        first, last = int(start / self._width_s), int(at / self._width_s)
+        width = self._width_s
+        start = at - span if at > span else 0.0
+        first, last = int(start / width), int(at / width)
         if last > MAX_BINS:
-            return
+            return True
+        bins = self._first if thread == WRITER else self._others
+        done_in, covered_in = bins.done, bins.covered_s
+        low, edge = start, first * width
         for index in range(first, last + 1):
-            low = max(start, index * self._width_s)
-            high = min(at, (index + 1) * self._width_s)
+            edge += width
+            high = at if at < edge else edge
             if high > low:
-                part = (high - low) / span
-                self._done[index] = self._done.get(index, 0.0) + done * part
-                self._covered_s[index] = self._covered_s.get(index, 0.0) + high - low
+                done_in[index] += done * (high - low) / span
+                covered_in[index] += high - low
+            low = edge
+        return True
 
-    def points(self) -> tuple[tuple[float, float], ...]:
+    def points(self, *, without: str | None = None) -> tuple[tuple[float, float], ...]:
         """(end of the bin, operations/s of all threads), for bins at least half covered."""
-        threads = len(self._last)
+        shown = [self._others] if without == WRITER and self._others.done else [
+            self._first, self._others
+        ]  # fmt: skip
+        threads = len(self._last) - (len(shown) == 1 and WRITER in self._last)
         enough = 0.5 * self._width_s * threads
-        return tuple(
-            ((index + 1) * self._width_s, self._done[index] / covered * threads)
-            for index, covered in sorted(self._covered_s.items())
-            if covered >= enough
-        )
+        points = []
+        for index in sorted({index for bins in shown for index in bins.covered_s}):
+            covered = sum(bins.covered_s.get(index, 0.0) for bins in shown)
+            done = sum(bins.done.get(index, 0.0) for bins in shown)
+            if covered >= enough:
+                points.append(((index + 1) * self._width_s, done / covered * threads))
+        return tuple(points)

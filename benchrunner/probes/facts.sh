@@ -18,7 +18,7 @@ files /proc/cpuinfo /proc/meminfo /proc/cmdline /proc/swaps /proc/loadavg /proc/
   /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
   $cpu/online $cpu/isolated $cpu/smt/active $cpu/intel_pstate/no_turbo $cpu/cpufreq/boost \
   $cpu/vulnerabilities/* $cpu/cpu0/cache/index*/level $cpu/cpu0/cache/index*/type \
-  $cpu/cpu0/cache/index*/size $cpu/cpu0/cache/index*/shared_cpu_list \
+  $cpu/cpu0/cache/index*/size \
   $cpu/cpu[0-9]*/topology/core_id $cpu/cpu[0-9]*/topology/physical_package_id \
   $cpu/cpu[0-9]*/cpufreq/scaling_governor $cpu/cpu0/cpufreq/scaling_driver \
   $cpu/cpu0/cpufreq/cpuinfo_max_freq $cpu/cpu0/cpufreq/cpuinfo_min_freq \
@@ -69,27 +69,27 @@ done </proc/self/cgroup 2>/dev/null
 for tool in cc c++ clang make cmake ld cargo git ccache fio db_bench numactl perf python3; do
   path=$(command -v "$tool") || continue
   section "tool $tool $path"
-  "$tool" --version </dev/null 2>&1
+  "$tool" --version </dev/null 2>&1 | sed -n 1p
 done
 
-# A block device, what it lies on, and so on down: "path:content" of each.
-device() {
+# A block device and what it lies on, down to the disks. A subshell, because it calls itself.
+device() (
   name=${1##*/}
   if [ -e "$1/partition" ]; then parents=$(readlink -f "$1/.."); else parents=$(echo "$1"/slaves/*); fi
-  printf 'device %s\n' "$name"
-  shown=/sys/class/block/$name
-  for file in size ro dm/name dm/uuid md/level loop/backing_file device/model device/vendor \
+  paths=
+  for file in size dm/name md/level loop/backing_file device/model device/vendor \
     device/firmware_rev device/rev queue/rotational queue/scheduler queue/nr_requests \
     queue/max_sectors_kb queue/read_ahead_kb queue/write_cache queue/nomerges \
-    queue/logical_block_size queue/physical_block_size queue/wbt_lat_usec queue/discard_max_bytes; do
-    files "$shown/$file"
-  done
+    queue/logical_block_size queue/physical_block_size queue/wbt_lat_usec queue/discard_max_bytes
+  do paths="$paths /sys/class/block/$name/$file"; done
+  printf 'device %s\n' "$name"
+  files $paths
   for parent in $parents; do
     [ -e "$parent" ] || continue
     printf 'below %s %s\n' "$name" "${parent##*/}"
     device "$(readlink -f "$parent")"
   done
-}
+)
 index=0
 for directory; do
   section "directory $index"
@@ -106,6 +106,6 @@ for directory; do
     case $source in /dev/*) path=/sys/class/block/$(basename "$(readlink -f "$source")") ;; esac
     path=$(readlink -f "$path")
   fi
-  [ -e "$path" ] && device "$path"
+  if [ -e "$path" ]; then device "$path"; fi
 done
 exit 0

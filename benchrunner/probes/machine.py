@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _CPU = "/sys/devices/system/cpu"
 _FLAGS = (
-    "sse4_2", "popcnt", "pclmulqdq", "vpclmulqdq", "aes", "sha_ni", "bmi2", "avx", "avx2", "avx512f",
-    "avx512vl", "crc32", "pmull", "asimd", "atomics", "sve",
+    "sse4_2", "popcnt", "pclmulqdq", "vpclmulqdq", "aes", "sha_ni", "bmi2", "avx", "avx2",
+    "avx512f", "avx512vl", "crc32", "pmull", "asimd", "atomics", "sve",
 )  # fmt: skip
 """Those that engines choose code by: checksums, compression, Bloom filters, comparisons."""
 _UNLIMITED_BYTES = 1 << 60
@@ -41,10 +41,10 @@ def cpu(output: Output) -> dict[str, Any]:
         "min_mhz": _mhz(output.number(f"{_CPU}/cpu0/cpufreq/cpuinfo_min_freq")),
         "turbo": _turbo(output),
         "microcode": info.get("microcode"),
-        "caches": _caches(output),
-        "flags": [name for name in _FLAGS if name in flags],
+        "caches": _caches(output) or None,
+        "flags": [name for name in _FLAGS if name in flags] or None,
         "isolated": output.line(f"{_CPU}/isolated"),
-        "mitigations": output.matching(rf"{_CPU}/vulnerabilities/(\w+)"),
+        "mitigations": output.matching(rf"{_CPU}/vulnerabilities/(\w+)") or None,
     }
 
 
@@ -81,7 +81,8 @@ def numa(output: Output) -> dict[str, Any] | None:
     if not nodes:
         return None
     balancing = output.number("/proc/sys/kernel/numa_balancing")
-    return {"count": len(nodes), "nodes": nodes, "balancing": balancing and balancing != 0}
+    on = None if balancing is None else balancing != 0
+    return {"count": len(nodes), "nodes": nodes, "balancing": on}
 
 
 def memory(output: Output) -> dict[str, Any]:
@@ -205,7 +206,7 @@ def _turbo(output: Output) -> bool | None:
 
 
 def _caches(output: Output) -> dict[str, str]:
-    """``L1d`` and so on -> size, with the processors that share it where that is not one."""
+    """``L1d``, ``L2`` and so on -> size, as the first processor sees them."""
     index = rf"{_CPU}/cpu0/cache/index(\d+)"
     levels, kinds = output.matching(f"{index}/level"), output.matching(f"{index}/type")
     ending = {"Data": "d", "Instruction": "i"}

@@ -27,6 +27,23 @@ _GROUPS = {
     "compiler": "Compiler",
     "tools": "Tools",
 }
+_FIRST = {
+    "virtualisation": ("product", "hypervisor", "container"),
+    "cpu": ("model", "sockets", "cores", "threads", "smt", "governor", "turbo", "microcode"),
+    "numa": ("count",),
+    "memory": ("total_kib", "swap_kib", "transparent_huge_pages", "swappiness"),
+    "kernel": ("release",),
+    "device": (
+        "name", "model", "raid_level", "virtual", "rotational", "scheduler", "nr_requests",
+        "max_sectors_kib", "read_ahead_kib", "write_cache", "size_bytes",
+    ),
+    "file_system": ("type", "options", "total_kib"),
+    "compiler": (),
+    "tools": ("fio",),
+}  # fmt: skip
+"""Facts of a group that the Setup section shows, in order; the rest folds away below it."""
+_PASSING = ("now", "other_directories")
+"""Groups that say nothing of what the host is."""
 _GIB = 1024**3
 _FROM_BYTES = {"_bytes": 1, "_kib": 1024}
 _LONGEST_LIST = 8
@@ -38,10 +55,24 @@ def host_view(data: ReportData, host: str) -> HostView:
     """Return a host's facts, one line for each group, and what its device can do."""
     facts = data.host_facts.get(host, {})
     known = [name for name in _GROUPS if name in facts]
-    others = [name for name in facts if name not in _GROUPS]
-    lines = [(_GROUPS.get(name, _words(name)), summary(facts[name])) for name in known + others]
-    ceilings = (_ceiling(data, ceiling) for ceiling in data.ceilings if ceiling.host == host)
-    return HostView(host, (*((label, text) for label, text in lines if text), *ceilings))
+    others = [name for name in facts if name not in _GROUPS and name not in _PASSING]
+    ceilings = tuple(_ceiling(data, ceiling) for ceiling in data.ceilings if ceiling.host == host)
+    short = _lines({name: _chosen(name, facts[name]) for name in known + others})
+    complete = _lines({name: facts[name] for name in known + others})
+    return HostView(host, (*short, *ceilings), tuple(one for one in complete if one not in short))
+
+
+def _chosen(group: str, facts: Any) -> Any:
+    """The facts of a group that come first; all of a group that nobody has thought about."""
+    if group not in _FIRST or not isinstance(facts, Mapping):
+        return facts
+    wanted = {name: facts[name] for name in _FIRST[group] if name in facts}
+    return wanted if wanted or not _FIRST[group] else facts
+
+
+def _lines(groups: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    lines = ((_GROUPS.get(name, _words(name)), summary(facts)) for name, facts in groups.items())
+    return tuple((label, text) for label, text in lines if text)
 
 
 def _ceiling(data: ReportData, ceiling: CeilingView) -> tuple[str, str]:

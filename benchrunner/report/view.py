@@ -120,6 +120,8 @@ class HostView:
 
     name: str
     facts: tuple[tuple[str, str], ...]
+    more: tuple[tuple[str, str], ...] = ()
+    """The complete lines of groups that are shortened above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchrunner.binaries import printed_version
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
 from benchrunner.sources.tree import Tree
@@ -15,8 +14,8 @@ from benchrunner.sources.tree import Tree
 if TYPE_CHECKING:
     from benchrunner.definitions import Source
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)+")
-_TIMEOUT_S = 20.0
+WORD = "system"
+"""How a selection asks for the installed binary, and its version when it does not tell."""
 
 
 def available(engine: str, source: Source) -> list[SourceRef]:
@@ -27,10 +26,8 @@ def available(engine: str, source: Source) -> list[SourceRef]:
     """
     binary = shutil.which(source.binary)
     if binary is None:
-        raise SourceError(
-            f"{source.binary} is not installed", f"apt-get install -y {source.debian or source.binary}"
-        )
-    return [SourceRef(engine, installed_version(binary, source.version_argv), "system", binary)]
+        raise SourceError(f"{source.binary} is not installed", remedy(source))
+    return [SourceRef(engine, installed_version(binary, source), "system", binary)]
 
 
 def find(engine: str, source: Source, text: str, cache: Path) -> SourceRef | None:
@@ -40,23 +37,25 @@ def find(engine: str, source: Source, text: str, cache: Path) -> SourceRef | Non
         SourceError: It is asked for and not installed.
     """
     del cache
-    return available(engine, source)[0] if text == "system" else None
+    return available(engine, source)[0] if text == WORD else None
 
 
-def installed_version(binary: str, version_argv: list[str]) -> str:
+def installed_version(binary: str, source: Source) -> str:
     """The first version number that the binary prints; ``system`` when it prints none."""
-    try:
-        done = subprocess.run(
-            [binary, *(version_argv or ["--version"])], capture_output=True, text=True,
-            errors="replace", stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return "system"
-    match = _NUMBER.search(done.stdout) or _NUMBER.search(done.stderr)
-    return match[0] if match else "system"
+    return printed_version(binary, source.version_argv) or WORD
+
+
+def remedy(source: Source) -> str:
+    """The command that installs the binary."""
+    return f"apt-get install -y {source.debian or source.binary}"
 
 
 def fetch(source: Source, ref: SourceRef, into: Path, cache: Path) -> Tree:
     """The folder of the binary: nothing to fetch."""
     del source, into, cache
     return Tree(Path(ref.ref).parent, ref.version)
+
+
+def lacks() -> str:
+    """Nothing is needed to use what is installed."""
+    return ""

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from benchrunner import faults
-from benchrunner.errors import StoreError
+from benchrunner.errors import MissingStoreError, StoreError
 from benchrunner.store import canonical, failures
 from benchrunner.store.schema import REVISIONS
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FILE_NAME = "store.db"
 DURABLE = "benchrunner_durable"
 WRITES = "benchrunner_writes"
+_NO_STORE = "benchrunner sweep, or --data DIR"
 
 
 class Database:
@@ -137,9 +138,11 @@ def _connect_arguments(url: URL, lock_timeout_s: float) -> dict[str, Any]:
 
 def _prepare_file(path: Path, *, create: bool) -> None:
     """Makes the folder; refuses a missing file that may not be created, and what is no database."""
+    if path.parent.exists() and not path.parent.is_dir():
+        raise StoreError(f"the results folder {path.parent} is a file", "name a folder: --data DIR")
     if not path.exists():
         if not create:
-            raise StoreError(f"there is no store at {path}", "benchrunner sweep, or --data DIR")
+            raise MissingStoreError(f"there is no store at {path}", _NO_STORE)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -193,9 +196,7 @@ def check_revision(database: Database, *, create: bool) -> None:
     if revision == REVISIONS[-1]:
         return
     if revision is None and not create:
-        raise StoreError(
-            f"{database.where} is an empty database", "benchrunner sweep, or --data DIR"
-        )
+        raise MissingStoreError(f"{database.where} is an empty database", _NO_STORE)
     from benchrunner.store import migrate
 
     with database.write("migrate") as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
@@ -15,7 +16,16 @@ from benchrunner.store.canonical import axes_key, version_key
 from benchrunner.store.records import Records
 from benchrunner.store.results import Results
 from benchrunner.store.rows import PageData, PageStep, PageTrial
-from benchrunner.store.schema import event, job, measurement, series, step_run, taint, trial
+from benchrunner.store.schema import (
+    event,
+    job,
+    measurement,
+    measurement_key,
+    series,
+    step_run,
+    taint,
+    trial,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,6 +36,8 @@ if TYPE_CHECKING:
     from benchrunner.store.rows import EventRow, MeasurementKey, Points, StepRow, TrialRow
 
 FINAL = tuple(state.value for state in TrialState if state.final)
+RECENT = 5000
+"""Step runs that an expected time is made from, the newest first."""
 
 
 class Queries(Records, Results):
@@ -88,6 +100,31 @@ class Queries(Records, Results):
         """Processes that had not ended when the journal was last written."""
         alive = (StepState.STARTING.value, StepState.RUNNING.value)
         return self._step_rows(select(step_run).where(step_run.c.state.in_(alive)))
+
+    def step_seconds(
+        self, cells: Mapping[tuple[str, str], Mapping[str, Any]]
+    ) -> dict[tuple[str, str, str], float]:
+        """Median wall time of steps that ended well before.
+
+        Args:
+            cells: (workload, scale) -> the parameters that a trial must have had to count.
+
+        Returns:
+            (workload, scale, step) -> seconds; nothing for a step that never ran so.
+        """
+        found: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+        with self._database.read() as connection:
+            for (workload, scale), params in cells.items():
+                jobs = connection.execute(
+                    select(job.c.id, job.c.params).where(
+                        job.c.workload == workload, job.c.scale == scale
+                    )
+                )
+                ids = [row.id for row in jobs if row.params == dict(params)]
+                for batch in batches(ids):
+                    for step, seconds in connection.execute(_wall_times(batch)):
+                        found[workload, scale, step].append(seconds)
+        return {key: median(values) for key, values in found.items()}
 
     def parsable_steps(self, sweep_id: int | None = None) -> tuple[StepRow, ...]:
         """Ended processes with raw output, parsed or not: what ``parse --all`` reads."""
@@ -184,6 +221,22 @@ class Queries(Records, Results):
             for step_run_id, key_id, value in rows:
                 found[step_run_id][names[key_id]] = value
         return found
+
+
+def _wall_times(job_ids: Sequence[str]) -> Select[Any]:
+    return (
+        select(step_run.c.step, measurement.c.value)
+        .join(trial, trial.c.id == step_run.c.trial_id)
+        .join(measurement, measurement.c.step_run_id == step_run.c.id)
+        .join(measurement_key, measurement_key.c.id == measurement.c.key_id)
+        .where(
+            trial.c.job_id.in_(job_ids),
+            step_run.c.state == StepState.OK.value,
+            measurement_key.c.metric == "wall_s",
+        )
+        .order_by(step_run.c.id.desc())
+        .limit(RECENT)
+    )
 
 
 def _known(ids: Iterable[str | None]) -> list[str]:

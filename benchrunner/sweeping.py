@@ -1,0 +1,147 @@
+"""A stored sweep's unfinished trials on one host: built, run, parsed, one after another.
+
+In: the store's plan and a host made ready. Out: every trial with an end that is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchrunner.artifacts import Artifacts
+from benchrunner.effective import compare_options
+from benchrunner.errors import HostBusyError, OutputNotRecognisedError
+from benchrunner.events import Event
+from benchrunner.live import LiveRate
+from benchrunner.model import StepState, TrialState
+from benchrunner.run import Hooks, TrialRunner
+from benchrunner.store.rows import CeilingRow
+from benchrunner.stored import StoredSweep, parse_step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from benchrunner.host_session import HostSession
+    from benchrunner.model import Artifact, Command
+    from benchrunner.run import Subject
+    from benchrunner.session import Session
+    from benchrunner.store.rows import StepRow, TrialRow
+
+
+class SweepOnHost:
+    """One sweep's unfinished trials on one host."""
+
+    def __init__(self, session: Session, sweep_id: int, stored: StoredSweep, host: HostSession):
+        self._session = session
+        self._sweep_id = sweep_id
+        self._host = host
+        self._stored = stored
+        trials = session.store.trials(sweep_id)
+        self._count = len(trials)
+        self._trials = [t for t in trials if t.job.host == host.name and not t.state.final]
+        self._by_id = {trial.id: trial for trial in self._trials}
+        self._ceiling_metrics = self._wanted_ceilings(trials)
+        self._artifacts = Artifacts(session)
+        hooks = Hooks(self._after_step, _compare, self._keep_ceilings)
+        observer = LiveRate(host.transport, session.observer)
+        self._runner = TrialRunner(session.store, host.disk, host.launcher, hooks, observer)
+
+    def run(self) -> None:
+        """Builds first, so that no compiler disturbs a measurement; then one trial after another.
+
+        Raises:
+            HostBusyError: A step of another sweep still runs here.
+        """
+        self._refuse_strangers()
+        for trial in self._trials:
+            self._artifacts.of(trial.job, self._stored.subject(trial))
+        for trial in self._trials:
+            self._trial(trial)
+
+    def _refuse_strangers(self) -> None:
+        """A step can outlive its controller; two at a time would disturb each other."""
+        store = self._session.store
+        for row in store.running_steps():
+            owner = store.trial(row.trial_id)
+            if owner.sweep_id == self._sweep_id or owner.job.host != self._host.name:
+                continue
+            handle = self._host.launcher.find(row.run_dir)
+            if handle is not None and self._host.launcher.poll(handle).state == "running":
+                raise HostBusyError(
+                    f"step {row.step} of sweep {owner.sweep_id} still runs on host "
+                    f"{self._host.name}, left by a controller that is gone",
+                    f"{self._session.resume_command} goes on with sweep {owner.sweep_id} first",
+                )
+
+    def _trial(self, trial: TrialRow) -> None:
+        job, store = trial.job, self._session.store
+        name = f"{job.workload} {job.engine} {job.version} {job.variant}"
+        data = {"trial": trial.id, "position": trial.position, "trials": self._count,
+                "steps": len(job.steps)}  # fmt: skip
+        text = f"trial {trial.position} of {self._count}: {name}"
+        self._session.observer(Event("trial", text, data))
+        subject = self._stored.subject(trial)
+        artifact = self._artifacts.of(job, subject)
+        if trial.state is TrialState.PLANNED:
+            end = self._cannot_run(trial, subject, artifact)
+            if end is not None:
+                store.end_trial(trial.id, *end)
+                outcome = {"state": end[0].value, "reason": end[1]}
+                text = f"trial {end[0].value}: {end[1].partition(chr(10))[0]}"
+                self._session.observer(Event("trial-end", text, {**data, **outcome}))
+                return
+        store.begin_trial(
+            trial.id, artifact_id=artifact.id, facts_id=self._host.facts.id, fence=self._host.fence
+        )
+        self._runner.run(trial.planned(), subject, artifact)
+
+    def _cannot_run(
+        self, trial: TrialRow, subject: Subject, artifact: Artifact
+    ) -> tuple[TrialState, str] | None:
+        """Why a trial that has not begun cannot run here at all."""
+        variant = next(v for v in subject.workload.variants if v.name == trial.job.variant)
+        for need in variant.needs:
+            if need in self._host.lacks:
+                return TrialState.SKIPPED, self._host.lacks[need]
+        if artifact.state != "built":
+            return TrialState.FAILED, f"build {artifact.state}: {artifact.reason}"
+        return None
+
+    def _after_step(self, step_run_id: int) -> tuple[StepState, str]:
+        row = self._session.store.step_run(step_run_id)
+        return parse_step(self._session, row, self._by_id[row.trial_id], self._stored)
+
+    def _wanted_ceilings(self, trials: tuple[TrialRow, ...]) -> dict[str, set[str]]:
+        """Ceiling workload -> metrics of it that other workloads of the sweep compare with."""
+        wanted: dict[str, set[str]] = {}
+        subjects = {t.job.workload: self._stored.subject(t) for t in trials}
+        for subject in subjects.values():
+            ceiling = subject.workload.ceiling
+            if ceiling is not None:
+                wanted.setdefault(ceiling.workload, set()).update(ceiling.taints.values())
+        return wanted
+
+    def _keep_ceilings(self, trial_id: str) -> None:
+        """A ceiling workload's rates become the host's ceilings: the best that any step reached."""
+        if not self._ceiling_metrics:
+            return
+        store = self._session.store
+        wanted = self._ceiling_metrics.get(self._by_id[trial_id].job.workload, set())
+        best: dict[str, tuple[float, StepRow]] = {}
+        for row in store.step_runs(trial_id) if wanted else ():
+            for (_, _, _, metric), value in store.measurements(row.id).items():
+                if metric in wanted and value > best.get(metric, (0.0, row))[0]:
+                    best[metric] = (value, row)
+        known = {(row.metric, row.step_run_id) for row in store.ceilings(self._host.name)}
+        for metric, (value, row) in best.items():
+            if (metric, row.id) not in known:
+                at = row.ended_at or 0.0
+                device = self._host.device
+                store.add_ceiling(CeilingRow(self._host.name, device, metric, value, at, row.id))
+
+
+def _compare(command: Command, text: str) -> Mapping[str, Any]:
+    try:
+        return compare_options(command.flags, text)
+    except OutputNotRecognisedError as error:
+        return {"unreadable": error.message}
