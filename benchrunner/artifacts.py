@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchrunner.build import Workshop, build, refused
@@ -21,11 +22,11 @@ class Artifacts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._built: dict[tuple[str, str, str], Artifact] = {}
+        self._built: dict[tuple[str, str, str, str], Artifact] = {}
 
     def of(self, job: Job, subject: Subject) -> Artifact:
         """The artifact that a job runs; its state says whether it can."""
-        key = (job.engine, job.source.kind, job.source.ref)
+        key = (job.engine, job.source.kind, job.source.ref, job.source.note)
         if key not in self._built:
             self._built[key] = self.make(subject.engine, job.source)
         artifact = self._built[key]
@@ -33,8 +34,11 @@ class Artifacts:
         if not template:
             return artifact
         where = f"compression of {subject.workload.name}"
-        checked = refused(artifact, to_text(expand(template, job.params, where=where)))
+        codec = to_text(expand(template, job.params, where=where))
+        checked = refused(artifact, codec)
         if checked.state != artifact.state:
+            # The build itself is good, for other workloads: it keeps its own record.
+            checked = replace(checked, id=f"{artifact.id}-without-{codec}")
             self._session.store.save_artifact(checked)
         return checked
 
@@ -49,8 +53,9 @@ class Artifacts:
 
         observer(Event("build", f"{name} from {ref.kind} {ref.ref}", {"ref": ref.ref}))
         workshop = Workshop(
-            session.settings.cache, session.settings.jobs or os.cpu_count() or 1, progress
-        )
+            session.settings.cache, session.settings.jobs or os.cpu_count() or 1, progress,
+            on_note=lambda text: observer(Event("note", text)),
+        )  # fmt: skip
         artifact = build(engine, ref, workshop)
         session.store.save_artifact(artifact)
         first = artifact.reason.partition("\n")[0]

@@ -35,10 +35,15 @@ def digest(content: Any) -> str:
 
 
 def job_id(content: Mapping[str, Any]) -> str:
-    """The id of a job from all its other fields. A source's note says nothing of what runs."""
+    """The id of a job from all its other fields.
+
+    A source's note is part of it: the commit of a branch, the content of a tree.
+    """
     source = content["source"]
     assert isinstance(source, SourceRef)  # noqa: S101
-    return digest({**content, "source": [source.engine, source.version, source.kind, source.ref]})
+    noted = [source.note] if source.note else []
+    place = [source.engine, source.version, source.kind, source.ref, *noted]
+    return digest({**content, "source": place})
 
 
 def trial_id(sweep: str, job: str, repetition: int) -> str:

@@ -16,13 +16,18 @@ TAIL_BYTES = 16 * 1024
 _INTERVAL = re.compile(rb"thread (\d+): \(\d+,\d+\) ops and \(([\d.]+),[\d.]+\) ops/second")
 
 
-def current_rate(tail: bytes) -> float | None:
+def current_rate(tail: bytes, step: str = "") -> float | None:
     """Operations per second, summed over the threads' newest interval lines.
 
-    >>> current_rate(b"thread 0: (9,9) ops and (100.0,90.0) ops/second in (1,1) seconds")
-    100.0
+    Thread 0 of a step like readwhilewriting is the writer, which the result leaves out as well.
+
+    >>> tail = b"thread 0: (9,9) ops and (100.0,90.0) ops/second in (1,1) seconds"
+    >>> current_rate(tail), current_rate(tail, "readwhilewriting")
+    (100.0, None)
     """
     newest = {match[1]: float(match[2]) for match in _INTERVAL.finditer(tail)}
+    if "while" in step:
+        newest.pop(b"0", None)
     return sum(newest.values()) if newest else None
 
 
@@ -46,5 +51,5 @@ class LiveRate:
         tail = self._transport.read(
             f"{event.data['run_dir']}/stderr", max(0, size - TAIL_BYTES), TAIL_BYTES
         )
-        rate = current_rate(tail)
+        rate = current_rate(tail, str(event.data.get("step", "")))
         self._observer(Event("tick", "", {**event.data, "ops_per_sec": rate}))

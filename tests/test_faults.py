@@ -30,7 +30,10 @@ NOT_HERE = ("add-taints", "save-setting", "renew-lease")
 """Changes that no sweep makes; ``test_store_crash`` has them."""
 
 CASES = [
-    *(f"{point}:{passage}" for point in RUN_POINTS for passage in (1, 2)),
+    *(f"{point}:2" for point in RUN_POINTS),
+    "database-fresh:1",
+    "step-started:1",
+    "step-ended:4",
     *(f"{moment}-{change}" for change in CHANGES for moment in ("store", "stored")),
 ]
 BEFORE_THE_PLAN = ("store-migrate", "stored-migrate", "store-add-sweep")

@@ -48,11 +48,11 @@ def test_ids_stay_the_same_for_ever() -> None:
     assert (trial.job.id, trial.id) == ("156c955343787b0f", "d047d560984ba963")
 
 
-def test_everything_but_the_note_of_a_source_makes_a_job() -> None:
+def test_everything_makes_a_job_also_the_commit_or_content_that_a_source_notes() -> None:
     content: dict[str, Any] = {"source": SourceRef("e", "1", "git", "v1"), "params": {"a": 1}}
 
-    assert job_id(content) == job_id(
-        {**content, "source": SourceRef("e", "1", "git", "v1", "note")}
+    assert job_id(content) != job_id(
+        {**content, "source": SourceRef("e", "1", "git", "v1", "commit 1234567")}
     )
     assert job_id(content) != job_id({**content, "source": SourceRef("e", "1", "git", "v2")})
     assert job_id(content) != job_id({**content, "params": {"a": 2}})
