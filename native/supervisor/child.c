@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum stage { STAGE_PREPARE, STAGE_CHANGE_DIRECTORY, STAGE_EXECUTE };
@@ -15,9 +16,13 @@ struct failure {
   int error;
 };
 
+// By system call: libc keeps the first real-time signals to itself and refuses to change them, yet
+// a parent can have left them ignored. An action of nothing but zeros is the default one.
 static void restore_signals(void) {
+  static const char default_action[64];
+  const size_t set_bytes = (NSIG - 1) / 8;
   for (int s = 1; s < NSIG; s++) {
-    signal(s, SIG_DFL);  // some cannot be changed, and need not be
+    syscall(SYS_rt_sigaction, s, default_action, NULL, set_bytes);  // not KILL and STOP
   }
   sigset_t none;
   sigemptyset(&none);
