@@ -58,8 +58,8 @@ def roots(session: Session, host: definitions.Host, choices: Choices) -> Roots:
     """
     work = host.work_dir or str(session.results / "work")
     databases = choices.database_dir or next(iter(host.data), None)
-    wal = choices.wal_dir or host.wal_dir or None
-    for key, path in (("work_dir", work), ("data", databases), ("wal_dir", wal)):
+    wal = choices.wal_dir or next(iter(host.wal), None)
+    for key, path in (("work_dir", work), ("data", databases), ("wal", wal)):
         if path and not Path(path).is_absolute():
             raise ConfigurationError(
                 f"host {host.name}: {key}: {path} is not an absolute path", "write it from / on"
