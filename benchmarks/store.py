@@ -15,7 +15,7 @@ from sqlalchemy import insert
 from benchmarks.figures import Figure, Target
 from benchmarks.pairs import Pairs, estimate, interleave
 from benchrunner.model import Job, Measurement, Parsed, Plan, PlannedTrial, SourceRef, StepState
-from benchrunner.store import Store, open_store
+from benchrunner.store import open_store
 from benchrunner.store.rows import ParsedStep
 from benchrunner.store.schema import step_run, trial
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.processes import Options
+    from benchrunner.store.whole import Store
 
 MEASUREMENTS = 30
 VERSIONS = tuple(f"{major}.{minor}.1" for major in (6, 7) for minor in range(1, 13))

@@ -116,13 +116,13 @@ def open_host(session: Session, host: definitions.Host) -> Iterator[HostSession]
     places = roots(session, host, session.settings.choices)
     lease = take_lease(session, host.name)
     try:
-        disk = HostDisk(transport, places)
-        disk.prepare()
-        places.raw.mkdir(parents=True, exist_ok=True)
-        database_dir = places.databases or places.work
         supervisor = ensure_supervisor(
             transport, supervisor_sources(), str(session.settings.cache.absolute())
         )
+        disk = HostDisk(transport, places, supervisor)
+        disk.prepare()
+        places.raw.mkdir(parents=True, exist_ok=True)
+        database_dir = places.databases or places.work
         facts = collect_facts(transport, [database_dir], host.name)
         session.store.save_facts(facts)
         checked = check_direct_io(transport, database_dir)

@@ -23,6 +23,8 @@ class Outcome:
     step: str
     state: StepState
     reason: str = ""
+    ran: bool = True
+    """Whether a process was started for it."""
 
 
 def classify(status: Mapping[str, Any]) -> tuple[StepState, str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from benchrunner.transports import Transport
 
+_LEVEL = 6
+_SMALL_BYTES = 1 << 20
 PLAIN = ("command.json", "child.json", "status.json")
 """Small files that people open first stay readable as they are."""
 
@@ -57,22 +59,24 @@ class Collected:
 class HostDisk:
     """The folders of trials on one host."""
 
-    def __init__(self, transport: Transport, roots: Roots) -> None:
+    def __init__(self, transport: Transport, roots: Roots, supervisor: str) -> None:
         self._transport = transport
         self._roots = roots
+        self._supervisor = supervisor
 
     def prepare(self) -> None:
         """Claims the work directories; to be called once before the first trial."""
         for path in self._claimed():
             workdir.claim(self._transport, path, "work directory")
 
-    def fresh_database(self, trial_id: str, attempt: int) -> None:
-        """Empty folders for a trial; what an earlier attempt left is deleted."""
+    def fresh(self, trial_id: str, attempt: int) -> workdir.FreshFolders:
+        """Empty folders for a trial, to be had from its first start; earlier attempts are deleted.
+
+        So a database needs no round trip of its own, and none is emptied under a running step.
+        """
         runs = str(PurePosixPath(self.run_dir(trial_id, attempt, 1, "any")).parent)
-        wanted = dict.fromkeys((*self.database(trial_id), runs))
-        for root, folder in zip(self._claimed(), self._trial_folders(trial_id), strict=True):
-            inside = [path for path in wanted if path.startswith(f"{folder}/")]
-            workdir.renew(self._transport, root, folder, f"trial {trial_id}", inside)
+        inside = tuple(dict.fromkeys((*self.database(trial_id), runs)))
+        return workdir.FreshFolders(self._trial_folders(trial_id), inside, f"trial {trial_id}")
 
     def has_database(self, trial_id: str) -> bool:
         """Whether a trial's database folders are there: somebody may have cleaned up."""
@@ -126,8 +130,7 @@ class HostDisk:
         """Deletes a trial's folders on the host; what was kept of it is in the results."""
         if self._roots.keep:
             return
-        for root, folder in zip(self._claimed(), self._trial_folders(trial_id), strict=True):
-            workdir.remove(self._transport, root, folder)
+        workdir.remove(self._transport, self._supervisor, self._trial_folders(trial_id))
 
     def _fetch_options(self, trial_id: str, glob: str, into: Path) -> None:
         """The newest file that states the engine's effective options, if it writes one."""
@@ -152,8 +155,10 @@ class HostDisk:
         roots = (self._roots.work, self._roots.databases, self._roots.wal)
         return list(dict.fromkeys(root for root in roots if root))
 
-    def _trial_folders(self, trial_id: str) -> list[str]:
-        return [f"{root}/trials/{workdir.safe_name(trial_id)}" for root in self._claimed()]
+    def _trial_folders(self, trial_id: str) -> tuple[tuple[str, str], ...]:
+        """Claimed directories, each with the folder of a trial in it."""
+        name = workdir.safe_name(trial_id)
+        return tuple((root, f"{root}/trials/{name}") for root in self._claimed())
 
     def _checkpoints(self, trial_id: str) -> list[tuple[str, str]]:
         """Folders that are the state of a database, each with the place of its checkpoint."""
@@ -193,10 +198,16 @@ def compress(folder: Path) -> None:
         if not path.is_file() or path.name in PLAIN or path.suffix == ".gz":
             continue
         packed = path.with_name(path.name + ".gz")
+        if path.stat().st_size <= _SMALL_BYTES:
+            packed.write_bytes(gzip.compress(path.read_bytes(), _LEVEL, mtime=0))
+            path.unlink()
+            continue
         with (
             path.open("rb") as source,
             packed.open("wb") as file,
-            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as target,
+            gzip.GzipFile(
+                filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0
+            ) as target,
         ):
             shutil.copyfileobj(source, target)
         path.unlink()
@@ -206,7 +217,7 @@ def folder_hash(folder: Path) -> str:
     """SHA-256 over the names and contents of a folder's files."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         digest.update(f"{content}  {path.name}\n".encode())
     return digest.hexdigest()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchrunner.definitions import Metric, Workload
-    from benchrunner.store import Store
+    from benchrunner.store.whole import Store
     from benchrunner.store.rows import PageStep, PageTrial, StepRow
 
 MAX_APPENDIX_BYTES = 64 * 1024

@@ -8,7 +8,8 @@ the journal and the run folder what has already happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchrunner import faults
@@ -33,16 +34,19 @@ from benchrunner.outcomes import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from benchrunner import definitions
     from benchrunner.launchers import Launcher
-    from benchrunner.model import Artifact, PlannedTrial
+    from benchrunner.model import Artifact, FlagNote, PlannedTrial
     from benchrunner.places import HostDisk
-    from benchrunner.store import Store
-    from benchrunner.store.rows import StepRow
+    from benchrunner.store.whole import Store
+    from benchrunner.store.rows import EndedStep, StepRow
 
 GRACE_S = 10.0
 """Seconds between TERM and KILL: db_bench needs a moment to close a database."""
+NOTED_AFTER_S = 0.05
+"""A process that ends sooner is not journalled as running: its run folder is known anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Subject:
 class Hooks:
     """What others do with what happened here."""
 
-    after_step: Callable[[int], tuple[StepState, str]]
+    after_step: Callable[[EndedStep], tuple[StepState, str]]
     """Reads a step run's raw output; returns its state and reason then."""
     compare_options: Callable[[Command, str], Mapping[str, Any]]
     """Options asked for against the text of those that applied."""
@@ -110,21 +114,41 @@ class TrialRunner:
         self._launcher = launcher
         self._hooks = hooks
         self._observer = observer
+        self._helper = ThreadPoolExecutor(1, "removal")
+        self._removals: dict[str, Future[None]] = {}
 
-    def run(self, trial: PlannedTrial, subject: Subject, artifact: Artifact) -> TrialState:
+    def run(
+        self,
+        trial: PlannedTrial,
+        subject: Subject,
+        artifact: Artifact,
+        *,
+        new_attempt: int | None = None,
+    ) -> TrialState:
         """Starts a begun trial, or goes on where the journal says it stood; returns its end.
+
+        Args:
+            trial: Begun before.
+            subject: What it runs.
+            artifact: With which binaries.
+            new_attempt: Number of an attempt of which nothing has begun, when that is known.
 
         Raises:
             InterruptedByUserError: Ctrl-C; the step is ended and journalled as interrupted.
         """
+        begun = _Begun(trial, subject, artifact, new_attempt or 0)
+        rows: dict[str, StepRow] = {}
         while True:
-            rows = {row.step: row for row in self._journal.step_runs(trial.id)}
-            why = self._must_restart(trial, rows)
-            if why:
-                self._journal.restart_trial(trial.id, f"{why}; the trial starts again")
-                rows = {}
+            if new_attempt is None:
+                rows = {row.step: row for row in self._journal.step_runs(trial.id)}
+                why = self._must_restart(trial, rows)
+                if why:
+                    self._journal.restart_trial(trial.id, f"{why}; the trial starts again")
+                    rows = {}
+                begun = replace(begun, attempt=self._journal.attempt(trial.id))
+            new_attempt = None
             try:
-                return self._finish(trial, self._steps(trial, subject, artifact, rows))
+                return self._finish(trial, self._steps(begun, rows))
             except _StoppedEarlierError:
                 continue
 
@@ -134,7 +158,7 @@ class TrialRunner:
             return "a step was interrupted"
         open_steps = [name for name in trial.job.steps if name not in rows]
         open_steps += [row.step for row in rows.values() if not row.state.final]
-        if not rows or not open_steps or self._disk.has_database(trial.id):
+        if not open_steps or self._opens(rows) or self._disk.has_database(trial.id):
             return ""
         why = "its database is gone"
         for row in rows.values():
@@ -142,24 +166,23 @@ class TrialRunner:
                 self._journal.end_step(row.id, StepState.INTERRUPTED, StepEnd(why))
         return why
 
-    def _steps(
-        self,
-        trial: PlannedTrial,
-        subject: Subject,
-        artifact: Artifact,
-        rows: Mapping[str, StepRow],
-    ) -> list[Outcome]:
+    def _opens(self, rows: Mapping[str, StepRow]) -> bool:
+        """Whether no process of an attempt was started yet: the first one makes the database."""
+        begun = [row for row in rows.values() if row.run_dir]
+        if len(begun) == 1 and not begun[0].state.final:
+            return self._launcher.find(begun[0].run_dir) is None
+        return not begun
+
+    def _steps(self, begun: _Begun, rows: Mapping[str, StepRow]) -> list[Outcome]:
         """Brings every step of an attempt to its end; ``rows`` are those that have begun."""
-        attempt = self._journal.attempt(trial.id)
-        if not rows:
-            self._disk.fresh_database(trial.id, attempt)
-        faults.point("database-fresh")
+        trial, subject = begun.trial, begun.subject
         loaded = ""
         if trial.job.policy == "pristine":
             loaded = loaded_after(subject.workload, trial.job.steps)
         outcomes: list[Outcome] = []
         for position, name in enumerate(trial.job.steps, start=1):
-            step = _Step(trial, subject, artifact, subject.step(name), position, attempt)
+            opens = not any(outcome.ran for outcome in outcomes)
+            step = _Step(begun, subject.step(name), position, opens)
             outcomes.append(self._step(step, rows.get(name), outcomes))
             if name == loaded and not blocked_by(subject.workload, outcomes):
                 self._disk.keep_loaded(trial.id, subject.engine.data.immutable)
@@ -170,7 +193,11 @@ class TrialRunner:
         state, reason = trial_outcome(outcomes)
         faults.point("steps-done")
         self._hooks.before_end(trial.id)
-        self._disk.remove(trial.id)
+        removal = self._removals.pop(trial.id, None)
+        if removal is None:
+            self._disk.remove(trial.id)
+        else:
+            removal.result()
         faults.point("database-removed")
         self._journal.end_trial(trial.id, state, reason)
         faults.point("trial-ended")
@@ -194,7 +221,9 @@ class TrialRunner:
             # The plan could not know: this very binary does not take what the workload asks.
             return self._without_process(step, StepState.FAILED, error.message)
         step_run_id, handle = self._begin(step, row, command, run_dir)
-        state, reason = self._watch(_Running(step, step_run_id, command, handle, row is not None))
+        known = row.state if row is not None else StepState.STARTING
+        running = _Running(step, step_run_id, command, handle, row is not None, known)
+        state, reason = self._watch(running)
         data = {"trial": step.trial.id, "step": name, "state": state.value, "reason": reason,
                 "step_run": step_run_id}  # fmt: skip
         self._observer(Event("step-end", f"{name}: {state.value}{_because(reason)}", data))
@@ -204,8 +233,8 @@ class TrialRunner:
         """A step that ended under a former controller, which may have died before parsing it."""
         state, reason = row.state, row.reason
         if row.parsed_at is None and row.raw_path is not None:
-            state, reason = self._hooks.after_step(row.id)
-        return Outcome(row.step, state, reason)
+            state, reason = self._hooks.after_step(row)
+        return Outcome(row.step, state, reason, ran=bool(row.run_dir))
 
     def _without_process(self, step: _Step, state: StepState, reason: str) -> Outcome:
         """Journals a step that is not run at all."""
@@ -215,7 +244,7 @@ class TrialRunner:
         data = {"trial": trial.id, "step": name, "state": state.value, "reason": reason,
                 "step_run": step_run_id}  # fmt: skip
         self._observer(Event("step-end", f"{name}: {state.value}: {reason}", data))
-        return Outcome(name, state, reason)
+        return Outcome(name, state, reason, ran=False)
 
     def _begin(
         self, step: _Step, row: StepRow | None, command: Command, run_dir: str
@@ -234,9 +263,6 @@ class TrialRunner:
         if handle is None:
             handle = self._start(step, command, run_dir, begun_before=row is not None)
         faults.point("step-started")
-        if row is None or row.state is StepState.STARTING:
-            self._journal.step_running(step_run_id, handle)
-        faults.point("step-running")
         return step_run_id, handle
 
     def _command(self, step: _Step, run_dir: str) -> Command:
@@ -245,7 +271,7 @@ class TrialRunner:
             db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
         )
         job = step.trial.job
-        return build_command(step.definition, step.subject, job, step.artifact, placement)
+        return build_command(step.definition, step.subject, job, step.begun.artifact, placement)
 
     def _start(self, step: _Step, command: Command, run_dir: str, *, begun_before: bool) -> Handle:
         name, trial = step.definition.name, step.trial
@@ -263,6 +289,7 @@ class TrialRunner:
             du_dirs=tuple(dict.fromkeys((db_dir, wal_dir))),
             device_dir=db_dir,
             clear_env=True,
+            fresh=self._disk.fresh(trial.id, step.attempt) if step.opens else None,
         )
         try:
             return self._launcher.start(request)
@@ -284,25 +311,36 @@ class TrialRunner:
             ended = self._launcher.stop(handle, GRACE_S)
             self._store_end(running, ended)
             raise InterruptedByUserError(f"interrupted during {name}") from None
-        state, reason = self._store_end(running, ended)
+        stored = self._store_end(running, ended)
+        state, reason = stored.state, stored.reason
         if state is StepState.INTERRUPTED:
             if running.adopted:
                 raise _StoppedEarlierError
             raise InterruptedByUserError(f"{name} was stopped from outside")
-        parsed = self._hooks.after_step(running.step_run_id)
+        if running.step.is_last:
+            # Nothing reads the database any more: it goes while the output is read.
+            trial_id = running.step.trial.id
+            self._removals[trial_id] = self._helper.submit(self._disk.remove, trial_id)
+        parsed = self._hooks.after_step(stored)
         return parsed if state is StepState.OK else (state, reason)
 
     def _ticker(self, running: _Running) -> Callable[[RunState, float], None]:
         trial_id, name = running.step.trial.id, running.step.definition.name
+        noted = running.known is StepState.RUNNING
 
         def tick(state: RunState, elapsed_s: float) -> None:
+            nonlocal noted
+            if not noted and elapsed_s >= NOTED_AFTER_S:
+                self._journal.step_running(running.step_run_id, running.handle)
+                noted = True
+                faults.point("step-running")
             where = {"trial": trial_id, "step": name, "run_dir": running.handle.run_dir}
             now = {"elapsed_s": elapsed_s, "stderr_bytes": state.stderr_bytes}
             self._observer(Event("tick", "", {**where, **now}))
 
         return tick
 
-    def _store_end(self, running: _Running, ended: RunState) -> tuple[StepState, str]:
+    def _store_end(self, running: _Running, ended: RunState) -> _Stored:
         faults.point("step-ended")
         step = running.step
         status = ended.status or {"state": "lost"}
@@ -317,19 +355,48 @@ class TrialRunner:
         end = StepEnd(reason, status, collected.raw_path, collected.sha256, options)
         self._journal.end_step(running.step_run_id, state, end)
         faults.point("step-stored")
-        return state, reason
+        return _Stored(
+            running.step_run_id, step.trial.id, step.definition.name, state, reason, status,
+            collected.raw_path, running.command.flags,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An attempt at a trial."""
+
+    trial: PlannedTrial
+    subject: Subject
+    artifact: Artifact
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One step of one trial, with all that is needed to run it."""
 
-    trial: PlannedTrial
-    subject: Subject
-    artifact: Artifact
+    begun: _Begun
     definition: definitions.Step
     position: int
-    attempt: int
+    opens: bool
+    """Whether its process is the first of its attempt, and so makes the database folders."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other step of its trial comes after it."""
+        return self.position == len(self.trial.job.steps)
+
+    @property
+    def trial(self) -> PlannedTrial:
+        return self.begun.trial
+
+    @property
+    def subject(self) -> Subject:
+        return self.begun.subject
+
+    @property
+    def attempt(self) -> int:
+        return self.begun.attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +408,22 @@ class _Running:
     command: Command
     handle: Handle
     adopted: bool
+    known: StepState
+    """What the journal says of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A step run whose end is in the journal: an ``EndedStep``."""
+
+    id: int
+    trial_id: str
+    step: str
+    state: StepState
+    reason: str
+    status: Mapping[str, Any] | None
+    raw_path: str | None
+    flags: tuple[FlagNote, ...]
 
 
 def _because(reason: str) -> str:

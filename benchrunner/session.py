@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from benchrunner.catalog import Catalog
-    from benchrunner.store import Store
+    from benchrunner.store.whole import Store
 
 DEFAULT_DATA = "./results"
 

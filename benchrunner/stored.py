@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchrunner.model import Plan, StepState
     from benchrunner.session import Session
-    from benchrunner.store.rows import StepRow, TrialRow
+    from benchrunner.store.rows import EndedStep, TrialRow
 
 
 def snapshot(session: Session, sweep: definitions.Sweep, plan: Plan) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class StoredSweep:
 
 
 def parse_step(
-    session: Session, row: StepRow, trial: TrialRow, sweep: StoredSweep
+    session: Session, row: EndedStep, trial: TrialRow, sweep: StoredSweep
 ) -> tuple[StepState, str]:
     """Reads one step run's raw output and stores what it says."""
     if not row.raw_path:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from benchrunner.model import Artifact, Command
     from benchrunner.run import Subject
     from benchrunner.session import Session
-    from benchrunner.store.rows import StepRow, TrialRow
+    from benchrunner.store.rows import EndedStep, StepRow, TrialRow
 
 
 class SweepOnHost:
@@ -90,10 +90,11 @@ class SweepOnHost:
                 text = f"trial {end[0].value}: {end[1].partition(chr(10))[0]}"
                 self._session.observer(Event("trial-end", text, {**data, **outcome}))
                 return
-        store.begin_trial(
+        attempt = store.begin_trial(
             trial.id, artifact_id=artifact.id, facts_id=self._host.facts.id, fence=self._host.fence
         )
-        self._runner.run(trial.planned(), subject, artifact)
+        new_attempt = attempt if trial.state is TrialState.PLANNED else None
+        self._runner.run(trial.planned(), subject, artifact, new_attempt=new_attempt)
 
     def _cannot_run(
         self, trial: TrialRow, subject: Subject, artifact: Artifact
@@ -107,9 +108,9 @@ class SweepOnHost:
             return TrialState.FAILED, f"build {artifact.state}: {artifact.reason}"
         return None
 
-    def _after_step(self, step_run_id: int) -> tuple[StepState, str]:
-        row = self._session.store.step_run(step_run_id)
-        return parse_step(self._session, row, self._by_id[row.trial_id], self._stored)
+    def _after_step(self, ended: EndedStep) -> tuple[StepState, str]:
+        trial = self._by_id[ended.trial_id]
+        return parse_step(self._session, ended, trial, self._stored)
 
     def _wanted_ceilings(self, trials: tuple[TrialRow, ...]) -> dict[str, set[str]]:
         """Ceiling workload -> metrics of it that other workloads of the sweep compare with."""

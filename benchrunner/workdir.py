@@ -1,8 +1,8 @@
 """Folders on a host that are ours: claimed by a marker file, and the only ones ever deleted.
 
 In: a transport and absolute paths. A folder without our marker is never emptied, never removed and
-never written into. Each check and what it permits run in one script on the host, so that nothing
-can come between them.
+never written into. Each check and what it permits run in one process on the host, so that nothing
+can come between them. What deletes is the supervisor (``ours.c``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import posixpath
 import re
 import secrets
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from benchrunner.transports import Completed, Transport
 
 MARKER = ".benchrunner"
+REFUSED = 4
+"""Exit code of the supervisor when a folder is not ours."""
 _SHORT_S = 60.0
 _LONG_S = 3600.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@=,-]*\Z")
@@ -40,48 +43,6 @@ else
   mv -f -- "$real/.benchrunner.$$" "$real/.benchrunner"
   echo claimed
 fi
-"""
-_REMOVE = r"""
-set -eu
-if [ -L "$2" ]; then echo symlink; exit; fi
-if [ ! -e "$2" ]; then echo absent; exit; fi
-home=/
-if cd -P -- "${HOME:-/}" 2>/dev/null; then home=$PWD; fi
-cd -P -- "$1"; work=$PWD
-cd -P -- "$2"; real=$PWD
-case $real in "$work"/?*) ;; *) echo outside; exit ;; esac
-case $home/ in "$real"/*) echo precious; exit ;; esac
-if [ ! -f "$work/.benchrunner" ]; then echo foreign-work-dir; exit; fi
-if [ ! -f "$real/.benchrunner" ] || [ -L "$real/.benchrunner" ]; then
-  cd /
-  if rmdir -- "$real" 2>/dev/null; then echo removed; else echo foreign; fi
-  exit
-fi
-if awk -v below="$real" '
-    { point = $5; gsub(/\\040/, " ", point); gsub(/\\134/, "\\", point) }
-    point == below || index(point, below "/") == 1 { found = 1 }
-    END { exit !found }' /proc/self/mountinfo; then echo mounted; exit; fi
-find . -xdev -depth -mindepth 1 ! -path ./.benchrunner -delete
-cd /
-echo removed
-exec rm -r -- "$real"
-"""
-_RENEW = rf"""
-set -eu
-if [ ! -f "$1/.benchrunner" ]; then echo foreign-work-dir; exit; fi
-if [ -e "$2" ] || [ -L "$2" ]; then
-  found=$({_REMOVE})
-  if [ "$found" != removed ]; then echo "$found"; exit; fi
-fi
-mkdir -p -- "$2"
-cd -P -- "$1"; work=$PWD
-cd -P -- "$2"; real=$PWD
-cd /
-case $real in "$work"/?*) ;; *) rmdir -- "$real"; echo outside; exit ;; esac
-printf '%s\n' "$3" >"$real/.benchrunner"
-shift 3
-[ $# -eq 0 ] || mkdir -p -- "$@"
-echo claimed
 """
 _FREE = r"""
 set -eu
@@ -135,58 +96,70 @@ def ensure_ours(transport: Transport, path: str) -> None:
         raise _foreign(transport, path)
 
 
-def remove(transport: Transport, work_dir: str, path: str) -> None:
-    """Deletes a folder of ours below a work directory of ours. One that is not there is no error.
+@dataclass(frozen=True, slots=True)
+class FreshFolders:
+    """Folders of ours to be made empty: what was in them goes as with ``remove``."""
 
-    Symbolic links are not followed and other file systems not entered. The marker goes last, so a
-    removal that was cut short can be done again. An empty folder needs no marker.
+    folders: tuple[tuple[str, str], ...]
+    """(claimed work directory, folder below it) pairs; absolute."""
+    inside: tuple[str, ...]
+    """Made in them; absolute."""
+    what: str
+    """For the marker."""
 
-    Raises:
-        ForeignDirectoryError: Anything about the folder is not as it should be; nothing is deleted.
-    """
-    found = _script(transport, _REMOVE, _absolute(work_dir), _absolute(path), timeout_s=_LONG_S)
-    _refuse(transport, found, work_dir, path)
+    def arguments(self) -> list[str]:
+        """The supervisor's arguments for it."""
+        marker = json.dumps({"what": self.what, "created": int(time.time())})
+        arguments = ["--marker", marker]
+        for work_dir, path in self.folders:
+            arguments += ["--in", _absolute(work_dir), "--fresh", _absolute(path)]
+        for path in self.inside:
+            arguments += ["--make", _absolute(path)]
+        return arguments
 
 
-def renew(
-    transport: Transport, work_dir: str, path: str, what: str, folders: Sequence[str]
-) -> None:
-    """Makes an empty folder of ours below a work directory of ours, in one round trip.
+def remove(transport: Transport, supervisor: str, folders: Sequence[tuple[str, str]]) -> None:
+    """Deletes folders of ours below work directories of ours, in one process.
 
-    What was there goes as with ``remove``.
+    One that is not there is no error. Symbolic links are not followed and other file systems not
+    entered. The marker goes last, so a removal that was cut short can be done again. An empty
+    folder needs no marker.
 
     Args:
         transport: The host.
-        work_dir: Claimed before.
-        path: The folder.
-        what: For the marker.
-        folders: Made in it; absolute.
+        supervisor: Its program there.
+        folders: (work directory, folder below it) pairs; absolute.
 
     Raises:
-        ForeignDirectoryError: What is there may not be deleted; nothing is.
+        ForeignDirectoryError: Anything about a folder is not as it should be; it is not touched.
     """
-    marker = json.dumps({"what": what, "created": int(time.time())})
-    inside = [_absolute(folder) for folder in folders]
-    where = (_absolute(work_dir), _absolute(path))
-    found = _script(transport, _RENEW, *where, marker, *inside, timeout_s=_LONG_S)
-    _refuse(transport, found, work_dir, path)
+    argv = [supervisor, "remove"]
+    for work_dir, path in folders:
+        argv += ["--in", _absolute(work_dir), "--folder", _absolute(path)]
+    done = transport.run(argv, timeout_s=_LONG_S)
+    refuse_foreign(transport.host, done)
+    if done.exit_code != 0:
+        why = done.stderr.decode(errors="replace").strip().removeprefix("br-supervise: ")
+        raise TransportError(f"a folder on {transport.host} cannot be deleted: {why}")
 
 
-def _refuse(transport: Transport, found: str, work_dir: str, path: str) -> None:
-    """The error for what a script found, unless all is well."""
+def refuse_foreign(host: str, done: Completed) -> None:
+    """The error for a folder that the supervisor would not touch, if that is how it ended."""
+    if done.exit_code != REFUSED:
+        return
+    word, _, path = done.stdout.decode(errors="replace").strip().partition(" ")
     reasons = {
         "symlink": "is a symbolic link",
-        "outside": f"is not below the work directory {work_dir}",
+        "outside": "is not below the work directory",
         "precious": "holds the home folder",
         "mounted": "has a file system mounted on or below it",
-        "foreign-work-dir": f"is below {work_dir}, which has no {MARKER} file",
+        "foreign-work-dir": f"is below a work directory that has no {MARKER} file",
         "foreign": f"has no {MARKER} file",
     }
-    if found in reasons:
-        raise ForeignDirectoryError(
-            f"{path} on {transport.host} {reasons[found]}: it is not deleted",
-            "look at it, and delete it by hand if it can go",
-        )
+    raise ForeignDirectoryError(
+        f"{path} on {host} {reasons[word]}: it is not deleted",
+        "look at it, and delete it by hand if it can go",
+    )
 
 
 def checkpoint(
@@ -254,7 +227,7 @@ def _foreign(transport: Transport, path: str) -> ForeignDirectoryError:
 
 def _script(transport: Transport, script: str, *args: str, timeout_s: float = _SHORT_S) -> str:
     done = transport.run(["sh", "-c", script, "sh", *args], timeout_s=timeout_s)
-    return _output(transport, done, args[1] if script in (_REMOVE, _RENEW) else args[0])
+    return _output(transport, done, args[0])
 
 
 def _must(transport: Transport, argv: Sequence[str], cwd: str | None = None) -> None:

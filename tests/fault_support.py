@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchrunner import faults
-from benchrunner.store import Store, open_store
+from benchrunner.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from benchrunner.store.whole import Store
 
 ROOT = Path(__file__).parent.parent
 FAKE = Path(__file__).parent / "fake_engine"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RUN_POINTS = (
-    "database-fresh", "step-begun", "step-started", "step-running", "step-ended", "step-collected",
+    "step-begun", "step-started", "step-running", "step-ended", "step-collected",
     "step-stored", "steps-done", "database-removed", "trial-ended",
 )  # fmt: skip
 PRISTINE_POINTS = ("loaded-kept", "loaded-restored")
@@ -31,7 +31,7 @@ NOT_HERE = ("add-taints", "save-setting", "renew-lease")
 
 CASES = [
     *(f"{point}:2" for point in RUN_POINTS),
-    "database-fresh:1",
+    "step-begun:1",
     "step-started:1",
     "step-ended:4",
     *(f"{moment}-{change}" for change in CHANGES for moment in ("store", "stored")),

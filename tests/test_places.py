@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from benchrunner import workdir
 from benchrunner.errors import ForeignDirectoryError, TransportError
+from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.places import HostDisk, Roots, compress, folder_hash
 from benchrunner.transports.local import LocalTransport
+
+
+@pytest.fixture(scope="session")
+def supervisor(cache: Path) -> str:
+    return ensure_supervisor(LocalTransport(), supervisor_sources(), str(cache))
 
 
 @pytest.fixture
@@ -20,10 +27,19 @@ def roots(tmp_path: Path) -> Roots:
 
 
 @pytest.fixture
-def disk(roots: Roots) -> HostDisk:
-    disk = HostDisk(LocalTransport(), roots)
+def disk(roots: Roots, supervisor: str) -> HostDisk:
+    disk = HostDisk(LocalTransport(), roots, supervisor)
     disk.prepare()
     return disk
+
+
+def make_fresh(disk: HostDisk, supervisor: str, attempt: int) -> None:
+    """What the first start of an attempt does before its command."""
+    transport = LocalTransport()
+    argv = [supervisor, "fresh", *disk.fresh("1-a", attempt).arguments()]
+    done = transport.run(argv, timeout_s=20)
+    workdir.refuse_foreign(transport.host, done)
+    assert done.exit_code == 0, done.stderr
 
 
 def write(path: str | Path, text: str) -> None:
@@ -31,16 +47,18 @@ def write(path: str | Path, text: str) -> None:
     Path(path).write_text(text)
 
 
-def test_a_fresh_database_is_empty_and_the_last_attempt_is_gone(disk: HostDisk) -> None:
+def test_a_fresh_database_is_empty_and_the_last_attempt_is_gone(
+    disk: HostDisk, supervisor: str
+) -> None:
     assert not disk.has_database("1-a")
-    disk.fresh_database("1-a", 1)
+    make_fresh(disk, supervisor, 1)
     assert disk.has_database("1-a")
     database, wal = disk.database("1-a")
     assert database.endswith("/fast/trials/1-a/db")
     assert wal.endswith("/wal/trials/1-a/wal")
     write(f"{database}/CURRENT", "old")
     write(f"{wal}/000001.log", "old")
-    disk.fresh_database("1-a", 2)
+    make_fresh(disk, supervisor, 2)
     assert not list(Path(database).iterdir())
     assert not list(Path(wal).iterdir())
     assert Path(disk.run_dir("1-a", 2, 1, "load")).parent.is_dir()
@@ -49,25 +67,27 @@ def test_a_fresh_database_is_empty_and_the_last_attempt_is_gone(disk: HostDisk) 
     assert not disk.has_database("1-a")
 
 
-def test_a_folder_of_somebody_else_is_not_deleted(disk: HostDisk, roots: Roots) -> None:
+def test_a_folder_of_somebody_else_is_not_deleted(
+    disk: HostDisk, roots: Roots, supervisor: str
+) -> None:
     write(f"{roots.work}/trials/1-a/thesis.tex", "years of work")
     with pytest.raises(
         ForeignDirectoryError, match=r"has no \.benchrunner file: it is not deleted"
     ):
-        disk.fresh_database("1-a", 1)
+        make_fresh(disk, supervisor, 1)
     assert Path(f"{roots.work}/trials/1-a/thesis.tex").exists()
 
 
-def test_what_is_kept_stays(roots: Roots) -> None:
-    disk = HostDisk(LocalTransport(), Roots(roots.work, roots.raw, keep=True))
+def test_what_is_kept_stays(roots: Roots, supervisor: str) -> None:
+    disk = HostDisk(LocalTransport(), Roots(roots.work, roots.raw, keep=True), supervisor)
     disk.prepare()
-    disk.fresh_database("1-a", 1)
+    make_fresh(disk, supervisor, 1)
     disk.remove("1-a")
     assert disk.has_database("1-a")
 
 
-def test_the_loaded_state_comes_back_wal_included(disk: HostDisk) -> None:
-    disk.fresh_database("1-a", 1)
+def test_the_loaded_state_comes_back_wal_included(disk: HostDisk, supervisor: str) -> None:
+    make_fresh(disk, supervisor, 1)
     database, wal = disk.database("1-a")
     write(f"{database}/1.sst", "sorted")
     write(f"{database}/CURRENT", "loaded")
@@ -86,8 +106,8 @@ def test_the_loaded_state_comes_back_wal_included(disk: HostDisk) -> None:
     assert Path(f"{database}/CURRENT").stat().st_nlink == 1
 
 
-def test_collecting_twice_gives_the_same(disk: HostDisk, roots: Roots) -> None:
-    disk.fresh_database("1-a", 1)
+def test_collecting_twice_gives_the_same(disk: HostDisk, roots: Roots, supervisor: str) -> None:
+    make_fresh(disk, supervisor, 1)
     database, _ = disk.database("1-a")
     run_dir = disk.run_dir("1-a", 1, 2, "read")
     write(f"{run_dir}/stdout", "result\n" * 1000)
@@ -106,8 +126,8 @@ def test_collecting_twice_gives_the_same(disk: HostDisk, roots: Roots) -> None:
     assert disk.collect(run_dir, "1-a", "") == first
 
 
-def test_no_options_no_file(disk: HostDisk, roots: Roots) -> None:
-    disk.fresh_database("1-a", 1)
+def test_no_options_no_file(disk: HostDisk, roots: Roots, supervisor: str) -> None:
+    make_fresh(disk, supervisor, 1)
     run_dir = disk.run_dir("1-a", 1, 1, "load")
     write(f"{run_dir}/stdout", "x")
     assert disk.collect(run_dir, "1-a", "OPTIONS-*").options_text is None

@@ -35,12 +35,14 @@ from benchrunner.model import (
     StepState,
     TrialState,
 )
-from benchrunner.store import Store, open_store
+from benchrunner.store import open_store
 from benchrunner.store.rows import CeilingRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from benchrunner.store.whole import Store
 
 NUMBERS = itertools.count(1)
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import event
@@ -16,7 +16,10 @@ from test_store_support import COMMAND, END, HANDLE, OWNER, add_sweep, make_plan
 from benchrunner import faults
 from benchrunner.errors import HostBusyError, StoreError
 from benchrunner.model import StepState, TrialState
-from benchrunner.store import Store, open_store
+from benchrunner.store import open_store
+
+if TYPE_CHECKING:
+    from benchrunner.store.whole import Store
 
 ROOT = Path(__file__).parent.parent
 
@@ -218,11 +221,9 @@ def test_changes_that_the_world_depends_on_are_synced(tmp_path: Path) -> None:
 
         @event.listens_for(store._database.engine, "before_cursor_execute")
         def note(*arguments: Any) -> None:
-            statement = str(arguments[2])
-            if statement.startswith("PRAGMA synchronous"):
-                levels.append(statement.rpartition(" ")[2])
-            if statement == "BEGIN":
-                levels.pop()
+            if arguments[2] == "BEGIN IMMEDIATE":
+                (level,) = arguments[1].connection.execute("PRAGMA synchronous").fetchone()
+                levels.append({1: "NORMAL", 2: "FULL"}[level])
 
         sweep_id = add_sweep(store)
         trial_id = store.trials(sweep_id)[0].id

@@ -29,10 +29,16 @@ from test_store_support import (
     run_trial,
 )
 
-from benchrunner.errors import EXIT_TRIAL_FAILED, ResultsDiskFullError, StoreError
+from benchrunner.errors import (
+    EXIT_TRIAL_FAILED,
+    MissingStoreError,
+    ResultsDiskFullError,
+    StoreError,
+)
 from benchrunner.store import canonical, failures, migrate, open_store
 from benchrunner.store.engine import connect, locate
-from benchrunner.store.schema import REVISIONS, metadata
+from benchrunner.store.glance import REVISIONS, newest_sweeps
+from benchrunner.store.schema import metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +117,45 @@ def test_status_loads_no_heavy_module(tmp_path: Path) -> None:
         str(tmp_path),
     )
     assert done.stdout.split() == ["10000", "set()"], done.stderr
+
+
+def test_a_glance_says_what_the_store_says_and_loads_no_database_library(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for _ in range(3):
+            add_sweep(store, repeat=2)
+        run_trial(store, store.trials(2)[0].id)
+        said = [(row.id, row.name, row.created_at, row.unfinished) for row in store.sweeps()]
+        counts = [store.counts_by_state(row.id) for row in store.sweeps()]
+    for where in (str(tmp_path), f"sqlite:///{tmp_path}/store.db"):
+        seen = newest_sweeps(where, 10)
+        assert [(g.id, g.name, g.created_at, g.unfinished) for g in seen] == said
+        assert [g.counts for g in seen] == counts
+        assert newest_sweeps(where, 2) == seen[:2]
+    done = python(
+        """
+        import sys
+        from benchrunner.store.glance import newest_sweeps
+        print(len(newest_sweeps(sys.argv[1], 10)), "sqlalchemy" in sys.modules)
+        """,
+        str(tmp_path),
+    )
+    assert done.stdout.split() == ["3", "False"], done.stderr
+
+
+def test_a_glance_at_what_is_no_store_says_what_the_store_says(tmp_path: Path) -> None:
+    with pytest.raises(MissingStoreError, match="there is no store at"):
+        newest_sweeps(str(tmp_path), 10)
+    (tmp_path / "store.db").write_text("a shopping list")
+    with pytest.raises(StoreError, match="is not a database"):
+        newest_sweeps(str(tmp_path), 10)
+    older = tmp_path / "older.db"
+    open_store(older).close()
+    connection = sqlite3.connect(older)
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match="has schema revision 9999"):
+        newest_sweeps(str(older), 10)
 
 
 # ---------------------------------------------------------------- what is wrong with it

@@ -36,12 +36,14 @@ from benchrunner.model import (
     Taint,
     TrialState,
 )
-from benchrunner.store import Store, open_store
+from benchrunner.store import open_store
 from benchrunner.store.rows import ParsedStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from benchrunner.store.whole import Store
 
 NUMBERS = itertools.count(1)
 

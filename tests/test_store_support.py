@@ -35,7 +35,7 @@ from benchrunner.store.rows import LeaseOwner
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from benchrunner.store import Store
+    from benchrunner.store.whole import Store
 
 OWNER = LeaseOwner("alice", 4242, "box", 99)
 OTHER = LeaseOwner("bob", 4343, "laptop", 77)

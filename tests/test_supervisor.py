@@ -958,6 +958,76 @@ def test_foreground_stays_until_the_end(any_supervisor: Supervisor, tmp_path: Pa
     assert read_json(tmp_path / "2" / "status.json")["state"] == "killed"
 
 
+# ---------------------------------------------------------------- folders of ours
+
+
+@pytest.fixture
+def claimed(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".benchrunner").write_text("{}")
+    return work
+
+
+def fresh_options(work: Path) -> list[str]:
+    trial = work / "trials" / "1"
+    made = [word for name in ("db", "runs/1") for word in ("--make", str(trial / name))]
+    return ["--marker", '{"what": "1"}', "--in", str(work), "--fresh", str(trial), *made]
+
+
+def test_a_run_starts_in_folders_made_empty(supervisor: Supervisor, claimed: Path) -> None:
+    trial = claimed / "trials" / "1"
+    options = [*fresh_options(claimed), "--cwd", str(trial / "db")]
+    for attempt in range(2):
+        # The second time, what the first one left is gone: run folder, database, deep folders.
+        script = "ls -A; mkdir -p a/b; echo x > a/b/c"
+        run = trial / "runs" / "1" / f"{attempt}"
+        status = supervisor.run(run, ["sh", "-c", script], *options)
+        assert status["exit_code"] == 0
+        assert (run / "stdout").read_text() == ""
+        assert [path.name for path in (trial / "runs" / "1").iterdir()] == [f"{attempt}"]
+        assert (trial / ".benchrunner").read_text() == '{"what": "1"}\n'
+    done = supervisor.call("remove", "--in", str(claimed), "--folder", str(trial))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not trial.exists()
+
+
+def test_who_starts_second_does_not_empty_the_folders_of_who_was_first(
+    supervisor: Supervisor, claimed: Path
+) -> None:
+    run = claimed / "trials" / "1" / "runs" / "1" / "01"
+    argv = supervisor.command("start", run, *fresh_options(claimed), "--cwd", "/")
+    at_once = [
+        subprocess.Popen(
+            [*argv, "--", "sh", "-c", f"echo kept > {run}/kept; sleep 0.2"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=supervisor.environment,
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    supervisor.runs.append(run)
+    for process in at_once:
+        process.communicate(timeout=PATIENCE_S)
+    assert sorted(process.returncode for process in at_once) == [0, 3, 3, 3, 3, 3]
+    assert supervisor.stop(run)["state"] == "finished"
+    assert (run / "kept").read_text() == "kept\n"
+
+
+def test_a_folder_that_is_not_ours_is_not_touched(supervisor: Supervisor, claimed: Path) -> None:
+    trial = claimed / "trials" / "1"
+    trial.mkdir(parents=True)
+    (trial / "thesis.tex").write_text("years of work")
+    refused = supervisor.start(trial / "runs" / "1" / "01", ["true"], *fresh_options(claimed))
+    assert (refused.returncode, refused.stdout) == (4, f"foreign {trial}\n")
+    assert refused.stderr == f"br-supervise: {trial} is not deleted: foreign\n"
+    assert [path.name for path in trial.iterdir()] == ["thesis.tex"]
+    (claimed / ".benchrunner").unlink()
+    refused = supervisor.call("fresh", *fresh_options(claimed))
+    assert (refused.returncode, refused.stdout) == (4, f"foreign-work-dir {trial}\n")
+    refused = supervisor.start(trial / "runs" / "1" / "01", ["true"], *fresh_options(claimed))
+    assert refused.returncode == 1
+    assert "cannot lock the marker of" in refused.stderr
+
+
 def test_foreground_wants_no_children_of_its_own(supervisor: Supervisor, tmp_path: Path) -> None:
     command = [*supervisor.command("start", tmp_path / "run", "--foreground"), "--", "true"]
     script = 'sleep 0.5 & exec "$@"'
@@ -970,7 +1040,7 @@ def test_foreground_wants_no_children_of_its_own(supervisor: Supervisor, tmp_pat
     ("arguments", "message"),
     [
         ([], "needs one of start, state, stop, du"),
-        (["run"], "'run' is none of start, state, stop, du, --help, --version"),
+        (["run"], "'run' is none of start, state, stop, du, fresh, remove, "),
         (["start", "--", "true"], "start: needs --run-dir DIR"),
         (["state"], "state: needs --run-dir DIR"),
         (["stop", "--grace", "1"], "stop: needs --run-dir DIR"),
@@ -990,6 +1060,24 @@ def test_foreground_wants_no_children_of_its_own(supervisor: Supervisor, tmp_pat
         (["start", "--env", "A"], "--env: 'A' is not of the form NAME=VALUE"),
         (["start", "--env", "=A"], "--env: '=A' is not of the form NAME=VALUE"),
         (["du"], "du: needs at least one directory"),
+        (["fresh"], "fresh: needs --in DIR and the folder in it"),
+        (["remove", "--in", "w"], "remove: --in "),
+        (["remove", "--folder", "w"], "w: needs --in DIR before it"),
+        (
+            [
+                "start",
+                "--run-dir",
+                "r",
+                "--foreground",
+                "--in",
+                "w",
+                "--fresh",
+                "w/f",
+                "--",
+                "true",
+            ],
+            "start: --foreground does not go with --fresh",
+        ),
     ],
 )
 def test_wrong_usage_is_explained_in_one_line(

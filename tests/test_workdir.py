@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from hypothesis import strategies as st
 
 from benchrunner import workdir
 from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
+from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.transports.local import LocalTransport
 
 HOST = LocalTransport()
@@ -36,9 +41,21 @@ def ours(path: Path) -> Path:
     return path
 
 
+@functools.cache
+def supervisor() -> str:
+    """The program that deletes, compiled once."""
+    folder = tempfile.mkdtemp(prefix="benchrunner-tests-")
+    atexit.register(shutil.rmtree, folder)
+    return ensure_supervisor(HOST, supervisor_sources(), folder)
+
+
+def remove(work_dir: Path | str, path: Path | str) -> None:
+    workdir.remove(HOST, supervisor(), [(str(work_dir), str(path))])
+
+
 def assert_refused(work_dir: Path | str, path: Path | str, reason: str) -> None:
     with pytest.raises(ForeignDirectoryError, match=f"{reason}.*: it is not deleted") as caught:
-        workdir.remove(HOST, str(work_dir), str(path))
+        remove(work_dir, path)
     assert caught.value.hint == "look at it, and delete it by hand if it can go"
 
 
@@ -142,15 +159,15 @@ def test_a_folder_of_ours_is_removed_and_what_it_links_to_stays(work: Path, tmp_
     trial = ours(work / "trial 1")
     (trial / "link").symlink_to(precious)
     (trial / "deep" / "link").symlink_to(precious / "file")
-    workdir.remove(HOST, str(work), str(trial))
+    remove(work, trial)
     assert not trial.exists()
     assert (precious / "file").read_text() == "x"
-    workdir.remove(HOST, str(work), str(trial))
+    remove(work, trial)
 
 
 def test_an_empty_folder_needs_no_marker(work: Path) -> None:
     (work / "empty").mkdir()
-    workdir.remove(HOST, str(work), str(work / "empty"))
+    remove(work, work / "empty")
     assert not (work / "empty").exists()
 
 
@@ -171,7 +188,7 @@ def test_a_marker_that_is_a_link_does_not_count(work: Path) -> None:
 def test_below_a_work_directory_that_is_not_ours_nothing_is_deleted(work: Path) -> None:
     trial = ours(work / "trial")
     (work / ".benchrunner").unlink()
-    assert_refused(work, trial, r"is below .*, which has no \.benchrunner file")
+    assert_refused(work, trial, r"is below a work directory that has no \.benchrunner file")
     assert trial.exists()
 
 
@@ -213,13 +230,14 @@ def test_a_mounted_file_system_is_left_alone(work: Path) -> None:
 import sys
 from benchrunner import workdir
 from benchrunner.errors import ForeignDirectoryError
+from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.transports.local import LocalTransport
 for path in (sys.argv[2], sys.argv[2] + "/mounted here"):
     try:
-        workdir.remove(LocalTransport(), sys.argv[1], path)
+        workdir.remove(LocalTransport(), sys.argv[3], [(sys.argv[1], path)])
     except ForeignDirectoryError as error:
         print(error.message.rpartition(" on this machine ")[2])
-' "{work}" "$1"
+' "{work}" "$1" "{supervisor()}"
     """
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, sys.executable, str(trial)],
@@ -232,6 +250,26 @@ for path in (sys.argv[2], sys.argv[2] + "/mounted here"):
         "has no .benchrunner file: it is not deleted",
     ]
     assert (trial / "deep" / "er" / "file").exists()
+
+
+def test_several_folders_go_at_once_and_a_deep_one_too(work: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other work"
+    workdir.claim(HOST, str(other), "tests")
+    deep = ours(work / "trial")
+    for _ in range(150):
+        deep = deep / "d"
+        deep.mkdir()
+    folders = [(str(work), str(work / "trial")), (str(other), str(ours(other / "trial")))]
+    workdir.remove(HOST, supervisor(), folders)
+    assert [path.name for path in (*work.iterdir(), *other.iterdir())] == [".benchrunner"] * 2
+
+
+def test_what_cannot_be_deleted_is_named_and_the_marker_stays(work: Path) -> None:
+    file = work / "trial"
+    file.write_text("a file, not a folder")
+    with pytest.raises(TransportError, match=r"cannot be deleted: .*trial: Not a directory"):
+        remove(work, file)
+    assert file.exists()
 
 
 # ---------------------------------------------------------------- checkpoint, disk_free
@@ -268,9 +306,9 @@ def test_a_checkpoint_links_what_never_changes_and_copies_the_rest(
     assert (target / "current").readlink() == Path("CURRENT")
     (database / "CURRENT").write_text("MANIFEST-2")
     assert (target / "CURRENT").read_text() == "MANIFEST-1"
-    workdir.remove(HOST, str(work), str(database))
+    remove(work, database)
     assert (target / "000012.sst").read_bytes() == b"table"
-    workdir.remove(HOST, str(work), str(target))
+    remove(work, target)
 
 
 def test_without_globs_everything_is_copied(database: Path, work: Path) -> None:

@@ -11,8 +11,11 @@ import click
 from benchrunner.cli.options import data_option, json_option, verb
 
 if TYPE_CHECKING:
-    from benchrunner.store import Store
+    from collections.abc import Sequence
+
+    from benchrunner.store.glance import SweepGlance
     from benchrunner.store.rows import SweepRow
+    from benchrunner.store.whole import Store
 
 SHOWN = 20
 """Sweeps listed when none is named."""
@@ -25,21 +28,20 @@ SHOWN = 20
 def command(sweep: int | None, data: str, *, as_json: bool) -> None:
     """Show the newest sweeps, or every trial of SWEEP with its state and reason."""
     from benchrunner.store import open_store
+    from benchrunner.store.glance import newest_sweeps
 
+    if sweep is None:
+        _sweeps(newest_sweeps(data, SHOWN), as_json=as_json)
+        return
     with open_store(data, create=False) as store:
-        if sweep is None:
-            _sweeps(store, as_json=as_json)
-        else:
-            _trials(store, store.sweep(sweep), as_json=as_json)
+        _trials(store, store.sweep(sweep), as_json=as_json)
 
 
-def _sweeps(store: Store, *, as_json: bool) -> None:
-    rows = store.sweeps()[:SHOWN]
-    counts = {row.id: store.counts_by_state(row.id) for row in rows}
+def _sweeps(rows: Sequence[SweepGlance], *, as_json: bool) -> None:
     if as_json:
         data = [
             {"sweep": r.id, "name": r.name, "created_at": r.created_at, "unfinished": r.unfinished,
-             **{state.value: n for state, n in counts[r.id].items()}}
+             **{state.value: n for state, n in r.counts.items()}}
             for r in rows
         ]  # fmt: skip
         click.echo(json.dumps(data, indent=2))
@@ -47,7 +49,7 @@ def _sweeps(store: Store, *, as_json: bool) -> None:
     if not rows:
         click.echo("no sweeps yet; start one with: benchrunner sweep rocksdb-flash --scale smoke")
     for row in rows:
-        states = ", ".join(f"{n} {state.value}" for state, n in sorted(counts[row.id].items()) if n)
+        states = ", ".join(f"{n} {state.value}" for state, n in sorted(row.counts.items()) if n)
         click.echo(f"{row.id:>5}  {_when(row.created_at)}  {row.name:<24} {states}")
     if any(row.unfinished for row in rows):
         click.echo("go on with unfinished sweeps: benchrunner resume")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from benchrunner.model import Command, Handle
+    from benchrunner.workdir import FreshFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class LaunchRequest:
     device_dir: str | None = None
     clear_env: bool = False
     """Whether ``command.env`` is the whole environment, not an addition to the host's."""
+    fresh: FreshFolders | None = None
+    """Made empty first, in the same round trip; not when the run was started before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,11 @@ class Launcher(Protocol):
     """A way to start processes on one host. Every failure is a ``LaunchError``."""
 
     def start(self, request: LaunchRequest) -> Handle:
-        """Starts the command; it goes on when this controller ends. A run folder is used once."""
+        """Starts the command; it goes on when this controller ends. A run folder is used once.
+
+        Raises:
+            ForeignDirectoryError: A folder of ``fresh`` is not ours; nothing was touched.
+        """
         ...
 
     def find(self, run_dir: str) -> Handle | None:

@@ -15,6 +15,7 @@ from benchrunner.errors import LaunchError
 from benchrunner.launchers import RunState
 from benchrunner.model import Handle
 from benchrunner.transports import MissingFileError
+from benchrunner.workdir import refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ class DirectLauncher:
     def start(self, request: LaunchRequest) -> Handle:
         """See ``Launcher.start``."""
         parent = posixpath.dirname(request.run_dir)
-        if self._transport.size(parent) is None:
+        if request.fresh is None and self._transport.size(parent) is None:
             self._must(self._run(["mkdir", "-p", "--", parent], _SHORT_S), request.run_dir)
         done = self._run([self._supervisor, *_start_arguments(request)], _SHORT_S)
         if done.exit_code == _TAKEN:
@@ -48,6 +49,7 @@ class DirectLauncher:
                 f"{request.run_dir} on {self._transport.host} holds a run already",
                 "each run needs a new folder",
             )
+        refuse_foreign(self._transport.host, done)
         self._must(done, request.run_dir)
         try:
             answer = json.loads(done.stdout)
@@ -158,6 +160,8 @@ def _start_arguments(request: LaunchRequest) -> list[str]:
         arguments += ["--du", directory]
     if request.device_dir is not None:
         arguments += ["--device-of", request.device_dir]
+    if request.fresh is not None:
+        arguments += request.fresh.arguments()
     if request.clear_env:
         arguments += ["--clear-env"]
     for name, value in request.command.env.items():

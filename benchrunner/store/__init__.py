@@ -7,30 +7,13 @@ words of ``model`` and ``rows``; nothing of the database shows.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Self
-
-from benchrunner.store.engine import check_revision, connect, locate
-from benchrunner.store.journal import Journal
-from benchrunner.store.leases import Leases
-from benchrunner.store.queries import Queries
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-
-class Store(Journal, Leases, Queries):
-    """An open store: records, the journal, leases and queries, each in its own file."""
-
-    def close(self) -> None:
-        """Closes the database; the store cannot be used after."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
+    from benchrunner.store.whole import Store
 
 
 def open_store(
@@ -51,6 +34,10 @@ def open_store(
     Raises:
         StoreError: It cannot be opened; the message says why.
     """
+    # Imported here: the rest of this package needs SQLAlchemy, and a glance does without.
+    from benchrunner.store.engine import check_revision, connect, locate
+    from benchrunner.store.whole import Store
+
     database = connect(locate(where), create=create, lock_timeout_s=lock_timeout_s)
     try:
         check_revision(database, create=create)
@@ -60,4 +47,4 @@ def open_store(
     return Store(database, clock)
 
 
-__all__ = ["Store", "open_store"]
+__all__ = ["open_store"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from benchrunner.store.engine import Database
     from benchrunner.store.rows import MeasurementKey
 
+_INSERT_EVENT = insert(schema.event)
 BATCH = 500
 """Values in one ``IN (...)``: few statements, and far below every database's limit."""
 
@@ -41,7 +42,7 @@ class StoreBase:
     ) -> None:
         """Writes one journal entry in the transaction of the change that it tells of."""
         values = {"at": self._clock(), "what": what, "detail": dict(detail), **subject}
-        connection.execute(insert(schema.event), values)
+        connection.execute(_INSERT_EVENT, values)
 
 
 def insert_absent(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

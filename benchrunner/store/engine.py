@@ -17,14 +17,13 @@ from sqlalchemy.exc import ArgumentError
 from benchrunner import faults
 from benchrunner.errors import MissingStoreError, StoreError
 from benchrunner.store import canonical, failures
-from benchrunner.store.schema import REVISIONS
+from benchrunner.store.glance import REVISIONS, store_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy import Connection, Engine
 
-FILE_NAME = "store.db"
 DURABLE = "benchrunner_durable"
 WRITES = "benchrunner_writes"
 _NO_STORE = "benchrunner sweep, or --data DIR"
@@ -84,11 +83,9 @@ def locate(where: str | Path) -> URL:
     Raises:
         StoreError: The URL is malformed, of another database, or names no file.
     """
-    if "://" not in str(where):
-        path = Path(where)
-        return URL.create(
-            "sqlite", database=str(path if path.suffix == ".db" else path / FILE_NAME)
-        )
+    path = store_file(where)
+    if path is not None:
+        return URL.create("sqlite", database=str(path))
     try:
         url = make_url(str(where))
     except ArgumentError:
@@ -179,7 +176,9 @@ def _begin(connection: Connection) -> None:
     writes, durable = options.get(WRITES, False), options.get(DURABLE, True)
     if connection.dialect.name == "sqlite":
         level = "FULL" if durable else "NORMAL"
-        connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+        if connection.info.get(DURABLE) != level:
+            connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+            connection.info[DURABLE] = level
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
     elif writes and not durable:
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO OFF")

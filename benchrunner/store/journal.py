@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from benchrunner.errors import StoreError
 from benchrunner.model import StepState, TrialState
@@ -27,6 +27,33 @@ BEGIN_FROM = (TrialState.PLANNED, TrialState.RUNNING)
 END_FROM_PLANNED = (TrialState.SKIPPED, TrialState.FAILED)
 """A trial that never ran: the host lacks something, or the build failed."""
 
+# Statements are made once: making one anew costs more than running it.
+_TRIAL = (
+    select(trial, job.c.host)
+    .join(job, job.c.id == trial.c.job_id)
+    .where(trial.c.id == bindparam("trial_id"))
+)
+_TRIAL_LOCKED = _TRIAL.with_for_update(of=trial)
+_TRIAL_AND_LEASE_LOCKED = (
+    _TRIAL.add_columns(lease.c.fence.label("newest_fence"))
+    .join(lease, lease.c.host == job.c.host)
+    .with_for_update(of=[trial, lease])
+)
+_STEP = select(step_run).where(step_run.c.id == bindparam("step_run_id"))
+_BEGUN = select(step_run.c.id, step_run.c.state).where(
+    step_run.c.trial_id == bindparam("trial_id"),
+    step_run.c.attempt == bindparam("attempt"),
+    step_run.c.step == bindparam("step"),
+)
+_UNENDED = select(step_run.c.step).where(
+    step_run.c.trial_id == bindparam("trial_id"),
+    step_run.c.attempt == bindparam("attempt"),
+    step_run.c.state.in_((StepState.STARTING.value, StepState.RUNNING.value)),
+)
+_UPDATE_TRIAL = update(trial).where(trial.c.id == bindparam("the_id"))
+_UPDATE_STEP = update(step_run).where(step_run.c.id == bindparam("the_id"))
+_INSERT_STEP = insert(step_run).returning(step_run.c.id)
+
 NOT_OURS = "end this controller; benchrunner resume goes on with what is unfinished"
 
 
@@ -35,8 +62,11 @@ class Journal(StoreBase):
 
     def begin_trial(
         self, trial_id: str, *, artifact_id: str | None, facts_id: str | None, fence: int | None
-    ) -> None:
+    ) -> int:
         """Makes a planned trial ours, or one that a dead controller left running.
+
+        Returns:
+            The number of its attempt; nothing of it has begun if the trial was planned.
 
         Args:
             trial_id: The stored id.
@@ -52,7 +82,7 @@ class Journal(StoreBase):
             row = _trial(connection, trial_id)
             if TrialState(row.state) not in BEGIN_FROM:
                 raise StoreError(f"trial {trial_id} has ended ({row.state})", "restart it first")
-            _refuse_old_fence(connection, row, fence)
+            _refuse_old_fence(row, fence)
             adopted = row.state == TrialState.RUNNING.value
             if adopted and (row.fence is None) != (fence is None):
                 raise StoreError(f"trial {trial_id} is run by another controller", NOT_OURS)
@@ -63,11 +93,12 @@ class Journal(StoreBase):
                 "fence": fence,
                 "started_at": row.started_at if adopted else self._clock(),
             }
-            connection.execute(update(trial).where(trial.c.id == trial_id).values(**values))
+            connection.execute(_UPDATE_TRIAL, {"the_id": trial_id, **values})
             detail = {"fence": fence, "attempt": row.attempt, "artifact": artifact_id}
             what = "trial-adopted" if adopted else "trial-begun"
             self._log(connection, what, detail, trial_id=trial_id, sweep_id=row.sweep_id)
         self._fences[trial_id] = fence
+        return int(row.attempt)
 
     def end_trial(self, trial_id: str, state: TrialState, reason: str = "") -> None:
         """Stores how a trial ended; a planned one can only be skipped or fail to be built.
@@ -83,7 +114,7 @@ class Journal(StoreBase):
                 self._refuse_foreign(connection, row)
                 _refuse_running_steps(connection, row)
             values = {"state": state.value, "reason": reason, "ended_at": self._clock()}
-            connection.execute(update(trial).where(trial.c.id == trial_id).values(**values))
+            connection.execute(_UPDATE_TRIAL, {"the_id": trial_id, **values})
             detail = {"state": state.value, "reason": reason, "attempt": row.attempt}
             self._log(connection, "trial-ended", detail, trial_id=trial_id, sweep_id=row.sweep_id)
         self._fences.pop(trial_id, None)
@@ -110,7 +141,7 @@ class Journal(StoreBase):
             values: dict[str, Any] = {"attempt": row.attempt + 1, "reason": "", "ended_at": None}
             if not running:
                 values |= {"state": TrialState.PLANNED.value, "fence": None, "started_at": None}
-            connection.execute(update(trial).where(trial.c.id == trial_id).values(**values))
+            connection.execute(_UPDATE_TRIAL, {"the_id": trial_id, **values})
             detail = {"reason": reason, "attempt": row.attempt + 1, "was": row.state}
             ids = {"trial_id": trial_id, "sweep_id": row.sweep_id}
             self._log(connection, "trial-restarted", detail, **ids)
@@ -151,7 +182,7 @@ class Journal(StoreBase):
                 "run_dir": run_dir,
                 "started_at": self._clock(),
             }
-            done = connection.execute(insert(step_run).returning(step_run.c.id), values)
+            done = connection.execute(_INSERT_STEP, values)
             step_run_id = int(done.scalar_one())
             detail = {"step": step, "attempt": row.attempt, "run_dir": run_dir}
             ids = {"trial_id": trial_id, "sweep_id": row.sweep_id, "step_run_id": step_run_id}
@@ -176,9 +207,7 @@ class Journal(StoreBase):
                 "start_time": handle.start_time,
                 "run_dir": handle.run_dir,
             }
-            connection.execute(
-                update(step_run).where(step_run.c.id == step_run_id).values(**values)
-            )
+            connection.execute(_UPDATE_STEP, {"the_id": step_run_id, **values})
             detail = {"step": row.step, "pid": handle.pid, "start_time": handle.start_time}
             ids = {"trial_id": owner.id, "sweep_id": owner.sweep_id, "step_run_id": step_run_id}
             self._log(connection, "step-running", detail, **ids)
@@ -205,24 +234,25 @@ class Journal(StoreBase):
                 "raw_sha256": end.raw_sha256,
                 "options": None if end.options is None else dict(end.options),
             }
-            connection.execute(
-                update(step_run).where(step_run.c.id == step_run_id).values(**values)
-            )
+            connection.execute(_UPDATE_STEP, {"the_id": step_run_id, **values})
             detail = {"step": row.step, "state": state.value, "reason": end.reason}
             ids = {"trial_id": owner.id, "sweep_id": owner.sweep_id, "step_run_id": step_run_id}
             self._log(connection, "step-ended", detail, **ids)
 
     def _step_for_change(self, connection: Connection, step_run_id: int) -> tuple[Any, Any]:
         """A step run and its trial, which must be ours; both locked."""
-        trial_id = connection.execute(
-            select(step_run.c.trial_id).where(step_run.c.id == step_run_id)
-        ).scalar()
-        if trial_id is None:
+        number = {"step_run_id": step_run_id}
+        row = connection.execute(_STEP, number).first()
+        if row is None:
             raise StoreError(f"there is no step run {step_run_id}")
-        owner = _trial(connection, trial_id)
-        row = connection.execute(select(step_run).where(step_run.c.id == step_run_id)).one()
+        owner = _trial(connection, row.trial_id)
+        if not self._database.is_sqlite:
+            # It may have changed before the lock; a writer to SQLite is alone from its start.
+            row = connection.execute(_STEP, number).one()
         if row.superseded:
-            raise StoreError(f"step {row.step} of trial {trial_id} belongs to an earlier attempt")
+            raise StoreError(
+                f"step {row.step} of trial {row.trial_id} belongs to an earlier attempt"
+            )
         self._refuse_foreign(connection, owner)
         return row, owner
 
@@ -233,19 +263,19 @@ class Journal(StoreBase):
         if row.id not in self._fences or self._fences[row.id] != row.fence:
             fence = "no lease" if row.fence is None else f"fence {row.fence}"
             raise StoreError(f"trial {row.id} is run by another controller ({fence})", NOT_OURS)
-        _refuse_old_fence(connection, row, row.fence)
+        _refuse_old_fence(row, row.fence)
 
 
 def _trial(connection: Connection, trial_id: str) -> Any:
-    """A trial with its job's host; in a write transaction also locked."""
-    statement = (
-        select(trial, job.c.host)
-        .join(job, job.c.id == trial.c.job_id)
-        .where(trial.c.id == trial_id)
-    )
+    """A trial with its job's host; in a write transaction locked, with the host's newest fence."""
+    wanted = {"trial_id": trial_id}
+    row = None
     if connection.get_execution_options().get(WRITES):
-        statement = statement.with_for_update(of=trial)
-    row = connection.execute(statement).first()
+        row = connection.execute(_TRIAL_AND_LEASE_LOCKED, wanted).first()
+        if row is None:  # a host without leases
+            row = connection.execute(_TRIAL_LOCKED, wanted).first()
+    else:
+        row = connection.execute(_TRIAL, wanted).first()
     if row is None:
         raise StoreError(
             f"there is no trial {trial_id!r}", "benchrunner status lists what is stored"
@@ -253,11 +283,10 @@ def _trial(connection: Connection, trial_id: str) -> Any:
     return row
 
 
-def _refuse_old_fence(connection: Connection, row: Any, fence: int | None) -> None:
+def _refuse_old_fence(row: Any, fence: int | None) -> None:
     if fence is None:
         return
-    statement = select(lease.c.fence).where(lease.c.host == row.host).with_for_update(read=True)
-    newest = connection.execute(statement).scalar()
+    newest = getattr(row, "newest_fence", None)
     if newest != fence or (row.fence is not None and row.fence > fence):
         raise StoreError(
             f"the lease of host {row.host!r} was taken over (fence {fence}, now {newest}), "
@@ -267,13 +296,7 @@ def _refuse_old_fence(connection: Connection, row: Any, fence: int | None) -> No
 
 
 def _refuse_running_steps(connection: Connection, row: Any) -> None:
-    running = connection.execute(
-        select(step_run.c.step).where(
-            step_run.c.trial_id == row.id,
-            step_run.c.attempt == row.attempt,
-            step_run.c.state.in_((StepState.STARTING.value, StepState.RUNNING.value)),
-        )
-    ).scalar()
+    running = connection.execute(_UNENDED, {"trial_id": row.id, "attempt": row.attempt}).scalar()
     if running is not None:
         raise StoreError(f"step {running} of trial {row.id} still runs", "end the step first")
 
@@ -302,13 +325,8 @@ def _refuse_step_end(row: Any, state: StepState, reason: str) -> None:
 
 
 def _refuse_second_begin(connection: Connection, row: Any, step: str) -> None:
-    begun = connection.execute(
-        select(step_run.c.id, step_run.c.state).where(
-            step_run.c.trial_id == row.id,
-            step_run.c.attempt == row.attempt,
-            step_run.c.step == step,
-        )
-    ).first()
+    attempt = {"trial_id": row.id, "attempt": row.attempt, "step": step}
+    begun = connection.execute(_BEGUN, attempt).first()
     if begun is not None:
         raise StoreError(
             f"step {step} of trial {row.id} was begun already (step run {begun.id}, {begun.state})",

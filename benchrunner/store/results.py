@@ -26,6 +26,20 @@ if TYPE_CHECKING:
     from benchrunner.model import Parsed, Taint
     from benchrunner.store.rows import TaintOrigin
 
+_UPDATE_STEP = update(step_run).where(step_run.c.id == bindparam("the_id"))
+_INSERTS = {table.name: insert(table) for table in (measurement, series, taint)}
+_STEPS = (
+    select(
+        *(
+            step_run.c[name]
+            for name in ("id", "trial_id", "step", "state", "reason", "superseded", "parsed_at")
+        ),
+        trial.c.sweep_id,
+    )
+    .join(trial, trial.c.id == step_run.c.trial_id)
+    .where(step_run.c.id.in_(bindparam("ids", expanding=True)))
+    .with_for_update(of=step_run)
+)
 NO_AXES = {"axes": {}, "axes_key": axes_key({})}
 
 
@@ -51,21 +65,23 @@ class Results(StoreBase):
             StoreError: The step still runs, or a value is not finite or given twice.
         """
         one = ParsedStep(step_run_id, parsed, parser, parser_version, tuple(derived))
-        self.save_parsed_batch([one])
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(step_run.c.state, step_run.c.reason).where(step_run.c.id == step_run_id)
-            ).one()
-        return StepState(row.state), row.reason
+        _, ends = self._save([one])
+        return ends[step_run_id]
 
     def save_parsed_batch(self, parsed_steps: Iterable[ParsedStep]) -> int:
         """The same for many step runs in one transaction; returns the number of measurements."""
+        return self._save(parsed_steps)[0]
+
+    def _save(
+        self, parsed_steps: Iterable[ParsedStep]
+    ) -> tuple[int, dict[int, tuple[StepState, str]]]:
+        """Number of measurements, and state and reason of each step run."""
         items = {item.step_run_id: item for item in parsed_steps}
         values = {i: _values(item) for i, item in items.items()}
         keys = self._key_ids({key for found in values.values() for key in found})
         with self._database.write("save-parsed", durable=False) as connection:
             steps = _steps(connection, list(items))
-            _clear(connection, list(items))
+            _clear(connection, [row.id for row in steps if row.parsed_at is not None])
             rows = [
                 {"step_run_id": step_run_id, "key_id": keys[key], "value": value}
                 for step_run_id, found in values.items()
@@ -74,8 +90,8 @@ class Results(StoreBase):
             _insert(connection, measurement, rows)
             _insert(connection, series, [row for item in items.values() for row in _series(item)])
             _insert(connection, taint, [row for item in items.values() for row in _taints(item)])
-            self._judge(connection, steps, items)
-        return len(rows)
+            ends = self._judge(connection, steps, items)
+        return len(rows), ends
 
     def add_taints(
         self,
@@ -131,10 +147,10 @@ class Results(StoreBase):
 
     def _judge(
         self, connection: Connection, steps: Sequence[Any], items: dict[int, ParsedStep]
-    ) -> None:
+    ) -> dict[int, tuple[StepState, str]]:
         """Step runs become ok or invalid by what was parsed; ended trials follow."""
         changed_trials: set[str] = set()
-        changes = []
+        changes: list[dict[str, Any]] = []
         for row in steps:
             item = items[row.id]
             state, reason = _judged(row, item.parsed.problems)
@@ -157,10 +173,10 @@ class Results(StoreBase):
                 }
             )
         if changes:
-            by_id = update(step_run).where(step_run.c.id == bindparam("the_id"))
-            connection.execute(by_id, changes)
+            connection.execute(_UPDATE_STEP, changes)
         for trial_id in sorted(changed_trials):
             self._judge_trial(connection, trial_id)
+        return {c["the_id"]: (StepState(c["state"]), c["reason"]) for c in changes}
 
     def _judge_trial(self, connection: Connection, trial_id: str) -> None:
         row = connection.execute(select(trial).where(trial.c.id == trial_id)).one()
@@ -214,16 +230,9 @@ def _values(item: ParsedStep) -> dict[MeasurementKey, float]:
 
 def _steps(connection: Connection, ids: Sequence[int]) -> list[Any]:
     """The step runs to judge; all must have ended."""
-    columns = [step_run.c[n] for n in ("id", "trial_id", "step", "state", "reason", "superseded")]
     found: list[Any] = []
     for batch in batches(ids):
-        statement = (
-            select(*columns, trial.c.sweep_id)
-            .join(trial, trial.c.id == step_run.c.trial_id)
-            .where(step_run.c.id.in_(batch))
-            .with_for_update(of=step_run)
-        )
-        found.extend(connection.execute(statement))
+        found.extend(connection.execute(_STEPS, {"ids": list(batch)}))
     missing = set(ids) - {row.id for row in found}
     if missing:
         raise StoreError(f"there is no step run {min(missing)}")
@@ -244,7 +253,7 @@ def _clear(connection: Connection, ids: Sequence[int]) -> None:
 
 def _insert(connection: Connection, table: Any, rows: Sequence[dict[str, Any]]) -> None:
     if rows:
-        connection.execute(insert(table), rows)
+        connection.execute(_INSERTS[table.name], rows)
 
 
 def _series(item: ParsedStep) -> list[dict[str, Any]]:

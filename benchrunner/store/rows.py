@@ -113,6 +113,42 @@ class StepRow:
     """Belongs to an attempt that was started again; kept, not shown."""
 
 
+class EndedStep(Protocol):
+    """What reading a step run's raw output needs to know of it."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+
+    @property
+    def trial_id(self) -> str:
+        """Its trial."""
+
+    @property
+    def step(self) -> str:
+        """Its name in the workload."""
+
+    @property
+    def state(self) -> StepState:
+        """How it ended."""
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+
+    @property
+    def status(self) -> Mapping[str, Any] | None:
+        """What the supervisor said."""
+
+    @property
+    def raw_path(self) -> str | None:
+        """Its folder below the raw folder of the results."""
+
+    @property
+    def flags(self) -> tuple[FlagNote, ...]:
+        """Flags that were asked for."""
+
+
 class StepEnd(Protocol):
     """What is stored when a step's process has ended."""
 

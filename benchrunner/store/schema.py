@@ -1,7 +1,7 @@
 """The tables of the store, as SQLAlchemy metadata. ``docs/store.md`` says what each column means.
 
 A change here needs a migration in ``migrations/versions`` and its number at the end of
-``REVISIONS``; a test compares the two. No query and no connection is made here.
+``glance.REVISIONS``; a test compares the two. No query and no connection is made here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from sqlalchemy import (
     false,
 )
 from sqlalchemy.types import TypeDecorator
-
-REVISIONS = ("0001",)
-"""Every schema revision this code can open, oldest first; the last is the current one."""
 
 metadata = MetaData(
     naming_convention={

@@ -8,6 +8,7 @@ enum {
   EXIT_TROUBLE = 1,
   EXIT_USAGE = 2,
   EXIT_TAKEN = 3,
+  EXIT_REFUSED = 4,
 };
 
 struct front {

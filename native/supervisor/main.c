@@ -6,6 +6,7 @@
 #include "front.h"
 #include "inspect.h"
 #include "options.h"
+#include "ours.h"
 #include "start.h"
 #include "stop.h"
 #include "version.h"
@@ -25,9 +26,14 @@ static const char kHelp[] =
     "      --cwd DIR         the command's working directory (default: this one)\n"
     "      --run-id ID       mark the command's processes with ID (default: the run folder)\n"
     "      --foreground      stay until the run has ended\n"
+    "      --in DIR --fresh FOLDER ... --make DIR ... --marker TEXT\n"
+    "                        first what `fresh` does, unless the run was started already\n"
     "  br-supervise state --run-dir DIR\n"
     "  br-supervise stop --run-dir DIR [--grace S]\n"
     "  br-supervise du DIR...\n"
+    "  br-supervise fresh --in DIR --fresh FOLDER [--make DIR]... [--marker TEXT]\n"
+    "      empties FOLDER, a marked one below the claimed DIR, and makes folders in it\n"
+    "  br-supervise remove --in DIR --folder FOLDER\n"
     "  br-supervise --help | --version\n"
     "\n"
     "Examples:\n"
@@ -37,7 +43,8 @@ static const char kHelp[] =
     "  br-supervise stop --run-dir run1 --grace 10\n"
     "  br-supervise du /data/db\n"
     "\n"
-    "Exit codes: 0 done, 1 it could not be done, 2 wrong usage, 3 the run folder is taken.\n"
+    "Exit codes: 0 done, 1 it could not be done, 2 wrong usage, 3 the run folder is taken,\n"
+    "4 a folder is not ours: it was not touched.\n"
     "The files of a run folder are described in README.md.\n";
 
 int main(int argc, char** argv) {
@@ -53,6 +60,10 @@ int main(int argc, char** argv) {
       return stop_command(options.request.run_dir, options.stop_grace_ns);
     case VERB_DU:
       return du_command(options.directories, options.directory_count);
+    case VERB_FRESH:
+      return ours_fresh(&options.request.fresh);
+    case VERB_REMOVE:
+      return ours_remove_all(&options.request.fresh);
     case VERB_HELP:
       fputs(kHelp, stdout);
       return EXIT_OK;

@@ -26,6 +26,10 @@ enum option_id {
   OPTION_CWD,
   OPTION_RUN_ID,
   OPTION_FOREGROUND,
+  OPTION_IN,
+  OPTION_FRESH,
+  OPTION_MAKE,
+  OPTION_MARKER,
 };
 
 static const struct option kNoOptions[] = {{0}};
@@ -49,7 +53,21 @@ static const struct option kStartOptions[] = {
     {"cwd", required_argument, NULL, OPTION_CWD},
     {"run-id", required_argument, NULL, OPTION_RUN_ID},
     {"foreground", no_argument, NULL, OPTION_FOREGROUND},
+    {"in", required_argument, NULL, OPTION_IN},
+    {"fresh", required_argument, NULL, OPTION_FRESH},
+    {"make", required_argument, NULL, OPTION_MAKE},
+    {"marker", required_argument, NULL, OPTION_MARKER},
     {0}};
+
+static const struct option kFreshOptions[] = {{"in", required_argument, NULL, OPTION_IN},
+                                              {"fresh", required_argument, NULL, OPTION_FRESH},
+                                              {"make", required_argument, NULL, OPTION_MAKE},
+                                              {"marker", required_argument, NULL, OPTION_MARKER},
+                                              {0}};
+
+static const struct option kRemoveOptions[] = {{"in", required_argument, NULL, OPTION_IN},
+                                               {"folder", required_argument, NULL, OPTION_FRESH},
+                                               {0}};
 
 static const struct verb_options {
   const char* name;
@@ -58,6 +76,8 @@ static const struct verb_options {
               [VERB_STATE] = {"state", kStateOptions},
               [VERB_STOP] = {"stop", kStopOptions},
               [VERB_DU] = {"du", kNoOptions},
+              [VERB_FRESH] = {"fresh", kFreshOptions},
+              [VERB_REMOVE] = {"remove", kRemoveOptions},
               [VERB_HELP] = {"--help", kNoOptions},
               [VERB_VERSION] = {"--version", kNoOptions}};
 
@@ -143,6 +163,36 @@ static void apply_path(struct request* r, int id, const char* value) {
   }
 }
 
+// A folder belongs to the directory that was named last.
+static void add_folder(struct our_folders* folders, const char* path) {
+  if (folders->count == 0 || folders->items[folders->count - 1].path != NULL) {
+    usage_error("%s: needs --in DIR before it", path);
+  }
+  folders->items[folders->count - 1].path = absolute(path);
+}
+
+static void add_work(struct our_folders* folders, const char* path) {
+  const size_t size = (folders->count + 1) * sizeof *folders->items;
+  folders->items = checked_realloc(folders->items, size);
+  folders->items[folders->count++] = (struct our_folder){.work = absolute(path)};
+}
+
+static void apply_folder(struct our_folders* folders, int id, const char* value) {
+  switch (id) {
+    case OPTION_IN:
+      add_work(folders, not_empty("--in", value));
+      break;
+    case OPTION_FRESH:
+      add_folder(folders, not_empty("--fresh", value));
+      break;
+    case OPTION_MAKE:
+      folders->inside = with(folders->inside, absolute(not_empty("--make", value)));
+      break;
+    default:
+      folders->marker = value;
+  }
+}
+
 static void apply(struct options* o, int id, const char* value) {
   struct request* r = &o->request;
   switch (id) {
@@ -166,6 +216,12 @@ static void apply(struct options* o, int id, const char* value) {
       break;
     case OPTION_FOREGROUND:
       r->foreground = true;
+      break;
+    case OPTION_IN:
+    case OPTION_FRESH:
+    case OPTION_MAKE:
+    case OPTION_MARKER:
+      apply_folder(&r->fresh, id, value);
       break;
     default:
       apply_path(r, id, value);
@@ -195,7 +251,20 @@ static enum verb find_verb(const char* word) {
       return (enum verb)v;
     }
   }
-  usage_error("'%s' is none of start, state, stop, du, --help, --version", word);
+  usage_error("'%s' is none of start, state, stop, du, fresh, remove, --help, --version", word);
+}
+
+static void finish_folders(const char* verb, struct our_folders* folders, bool required) {
+  if (required && folders->count == 0) {
+    usage_error("%s: needs --in DIR and the folder in it", verb);
+  }
+  if (folders->count > 0 && folders->items[folders->count - 1].path == NULL) {
+    usage_error("%s: --in %s needs a folder after it", verb,
+                folders->items[folders->count - 1].work);
+  }
+  if (folders->marker == NULL) {
+    folders->marker = "{}";
+  }
 }
 
 static void finish_start(int first, int argc, char** argv, struct request* r) {
@@ -203,6 +272,9 @@ static void finish_start(int first, int argc, char** argv, struct request* r) {
     usage_error("start: needs -- and the command to run after its options");
   }
   r->argv = argv + first;
+  if (r->foreground && r->fresh.count > 0) {
+    usage_error("start: --foreground does not go with --fresh: run br-supervise fresh first");
+  }
   if (r->cwd == NULL) {
     r->cwd = current_directory();
   }
@@ -216,7 +288,7 @@ void options_parse(int argc, char** argv, struct options* o) {
       .stop_grace_ns = -1,
       .request = {.grace_ns = 5 * NS_PER_SECOND, .interval_ns = NS_PER_SECOND}};
   if (argc < 2) {
-    usage_error("needs one of start, state, stop, du");
+    usage_error("needs one of start, state, stop, du, fresh, remove");
   }
   o->verb = find_verb(argv[1]);
   const int first = parse_options(argc - 1, argv + 1, kVerbs[o->verb].options, o) + 1;
@@ -224,6 +296,7 @@ void options_parse(int argc, char** argv, struct options* o) {
   if (has_run_dir && o->request.run_dir == NULL) {
     usage_error("%s: needs --run-dir DIR", argv[1]);
   }
+  finish_folders(argv[1], &o->request.fresh, o->verb == VERB_FRESH || o->verb == VERB_REMOVE);
   if (o->verb == VERB_START) {
     finish_start(first, argc, argv, &o->request);
   } else if (o->verb == VERB_DU) {

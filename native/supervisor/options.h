@@ -8,11 +8,20 @@
 
 #include "request.h"
 
-enum verb { VERB_START, VERB_STATE, VERB_STOP, VERB_DU, VERB_HELP, VERB_VERSION };
+enum verb {
+  VERB_START,
+  VERB_STATE,
+  VERB_STOP,
+  VERB_DU,
+  VERB_FRESH,
+  VERB_REMOVE,
+  VERB_HELP,
+  VERB_VERSION,
+};
 
 struct options {
   enum verb verb;
-  struct request request;     // start; of the others only run_dir
+  struct request request;     // start; of the others only run_dir and fresh
   int64_t stop_grace_ns;      // stop; < 0 = not given
   char* const* directories;   // du
   size_t directory_count;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ours.h"
+
 // In the environment of the command, so that its processes are found again after the
 // supervisor was killed.
 #define RUN_ID_VARIABLE "BENCHRUNNER_RUN_ID"
@@ -26,6 +28,7 @@ struct request {
   int64_t grace_ns;
   int64_t interval_ns;
   bool foreground;
+  struct our_folders fresh;      // made empty first; none = nothing is
 };
 
 // The environment of the command, NULL-terminated.

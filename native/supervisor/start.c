@@ -12,7 +12,10 @@
 
 #include "files.h"
 #include "front.h"
+#include "ours.h"
+#include "run_folder.h"
 #include "supervise.h"
+#include "text.h"
 
 static int complain(const char* what, const char* about, int error) {
   fprintf(stderr, "br-supervise: %s%s: %s\n", what, about, strerror(error));
@@ -50,7 +53,13 @@ static _Noreturn void become_daemon(const struct request* request, int pipe) {
   exit(supervise(request, &front));
 }
 
-static int start_in_background(const struct request* request) {
+static void close_lock(int lock) {
+  if (lock >= 0) {
+    close(lock);
+  }
+}
+
+static int start_in_background(const struct request* request, int lock) {
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) {
     return complain("cannot create a pipe", "", errno);
@@ -61,6 +70,7 @@ static int start_in_background(const struct request* request) {
   }
   if (pid == 0) {
     close(pipe[0]);
+    close_lock(lock);  // held by this process's parent until the run folder is taken
     become_daemon(request, pipe[1]);
   }
   close(pipe[1]);
@@ -70,7 +80,7 @@ static int start_in_background(const struct request* request) {
   return exit_code;
 }
 
-int start_command(struct request* request) {
+static int start_in_folder(struct request* request, int lock) {
   if (mkdir(request->run_dir, 0777) != 0 && errno != EEXIST) {
     return complain("cannot create directory ", request->run_dir, errno);
   }
@@ -83,8 +93,41 @@ int start_command(struct request* request) {
   if (given_id == NULL) {
     request->run_id = canonical;
   }
-  const int exit_code = request->foreground ? start_here(request) : start_in_background(request);
+  const int exit_code =
+      request->foreground ? start_here(request) : start_in_background(request, lock);
   request->run_id = given_id;
   free(canonical);
   return exit_code;
+}
+
+static bool is_taken(const char* run_dir) {
+  struct text path = {0};
+  text_printf(&path, "%s/" COMMAND_FILE, run_dir);
+  const bool taken = access(path.data, F_OK) == 0;
+  text_free(&path);
+  return taken;
+}
+
+// Two callers may want the same step: who comes second must not empty the first one's folders.
+static int start_fresh(struct request* request) {
+  const int lock = ours_lock(&request->fresh);
+  if (lock < 0) {
+    return complain("cannot lock the marker of ", request->fresh.items[0].work, errno);
+  }
+  int exit_code = EXIT_TAKEN;
+  if (is_taken(request->run_dir)) {
+    fprintf(stderr, "br-supervise: %s already holds a " COMMAND_FILE
+            ": a step is started only once\n", request->run_dir);
+  } else {
+    exit_code = ours_fresh(&request->fresh);
+  }
+  if (exit_code == EXIT_OK) {
+    exit_code = start_in_folder(request, lock);
+  }
+  close_lock(lock);
+  return exit_code;
+}
+
+int start_command(struct request* request) {
+  return request->fresh.count > 0 ? start_fresh(request) : start_in_folder(request, -1);
 }

@@ -5,7 +5,7 @@
 
 #include "request.h"
 
-// Creates the run folder and supervises the command, in the background or here. May make
+// Makes the fresh folders, creates the run folder and supervises the command, in the background or here. May make
 // request->run_dir canonical. Returns the exit code.
 int start_command(struct request* request);
 
