@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 DATA   ?= results
 
 DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
-TEST_PACKAGES  := $(DEMO_PACKAGES) g++ make git cargo postgresql
+TEST_PACKAGES  := $(DEMO_PACKAGES) g++ make git cargo postgresql openssh-server openssh-client
 BUILD_PACKAGES := $(TEST_PACKAGES) ccache libgflags-dev libsnappy-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
 
 .PHONY: demo test test-builds lint bench clean help

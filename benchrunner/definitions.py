@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
 MetricId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Scalar = bool | int | float | str
+Preparation = Annotated[
+    str, StringConstraints(pattern=r"^(sync|drop-caches|fstrim|cool-down=[1-9][0-9]{0,3})$")
+]
 
 
 class Definition(BaseModel):
@@ -63,6 +66,11 @@ class Build(Definition):
     needs: Needs = Field(Needs(), description="what a build wants installed")
     commands: list[list[str]] = Field([], description="argument lists, run in order in the tree")
     env: dict[str, str] = Field({}, description="environment of the build")
+    portable_env: dict[str, str] = Field(
+        {},
+        description="environment added when it is built on the controller for other hosts, so that "
+        "the result runs on their processors too",
+    )
     keep: list[str] = Field(
         [], description="files kept from the tree; the first is the main binary"
     )
@@ -172,6 +180,11 @@ class Step(Definition):
     timeout_s: Scalar | None = Field(None, description="time limit; default from seconds")
     requires: str = Field(
         "", description="versions that can run this step: '>=6.19', '>=6.19, <7.0'"
+    )
+    before: list[Preparation] | None = Field(
+        None,
+        description="what is done first, in order: `sync`, `drop-caches`, `fstrim`, `cool-down=60` "
+        "(at most 60 s); default: the workload's, where the step is measured",
     )
 
 
@@ -287,6 +300,9 @@ class Workload(Definition):
     ceiling: Ceiling | None = Field(
         None, description="what the host's device can do, measured before the sweep"
     )
+    before: list[Preparation] = Field(
+        [], description="what is done before every measured step that does not say it itself"
+    )
     steps: list[Step] = Field(description="in order")
     page: Page = Field(Page(), description="what its page shows")
 
@@ -301,6 +317,11 @@ class Sweep(Definition):
     workloads: list[Name] = Field(description="workloads to run")
     engines: dict[Name, list[str]] = Field({}, description="engine -> versions and ranges")
     hosts: list[Name] = Field(["local"], description="hosts to run on")
+    spread: bool = Field(
+        default=False,
+        description="divide the jobs over the hosts, which must be of one facts class, instead of "
+        "running all of them on every host",
+    )
     variants: list[Name] = Field([], description="variants to run; empty: all")
     scale: Name | None = Field(None, description="preset; default: the workload's")
     set: dict[str, Scalar] = Field({}, description="parameter overrides")
@@ -341,6 +362,12 @@ class HostLimits(Definition):
     connect_s: float = Field(
         20.0, gt=0, description="longest for reaching the host and logging in, in seconds"
     )
+    reconnect_s: float = Field(
+        3600.0,
+        ge=0,
+        description="how long a host that was lost in the middle of a trial is waited for, in "
+        "seconds; its step goes on meanwhile",
+    )
 
 
 class Host(Definition):
@@ -355,9 +382,10 @@ class Host(Definition):
     user: str = Field("", description="login; default as ~/.ssh/config says, else your own name")
     key_files: list[str] = Field(
         [],
-        description="private keys to log in with; empty: those of ~/.ssh/config and the usual ones",
+        description="private keys to log in with; empty: those of ~/.ssh/config, and the usual "
+        "ones",
     )
-    agent: bool = Field(True, description="whether keys of a running SSH agent are tried")
+    agent: bool = Field(default=True, description="whether keys of a running SSH agent are tried")
     jump: str = Field(
         "",
         description="host to go through: [user@]host[:port], an alias, or a host of the inventory; "
@@ -365,17 +393,29 @@ class Host(Definition):
     )
     work_dir: str = Field(
         "",
-        description="folder for databases, runs and builds; empty: under --data (this machine only)",
+        description="folder for databases, runs and builds; empty: under --data (this machine "
+        "only)",
+    )
+    lock_dir: str = Field(
+        "",
+        description="folder on the host where its lock is, shared by all controllers and users; "
+        "empty: /run/lock, or /tmp where that is missing",
     )
     data: dict[str, str] = Field(
         {},
         description="data directory -> what must be mounted there: a file system (`xfs`), a device "
-        "(`/dev/nvme1n1`), or empty for anything; the first is used unless --database-dir names one",
+        "(`/dev/nvme1n1`), or empty for anything; the first is used unless --database-dir names "
+        "one",
     )
     wal: dict[str, str] = Field(
         {},
-        description="directory for write-ahead logs -> what must be mounted there; the first is used "
-        "unless --wal-dir names one; none: with the database",
+        description="directory for write-ahead logs -> what must be mounted there; the first is "
+        "used unless --wal-dir names one; none: with the database",
+    )
+    tune: dict[Name, str] = Field(
+        {},
+        description="settings changed for the time of a sweep and put back afterwards; names and "
+        "values are in host-settings.md",
     )
     env: dict[str, str] = Field({}, description="environment of every process")
     tags: list[str] = Field([], description="free words")

@@ -1,4 +1,4 @@
-"""A host made ready to run trials: transport, supervisor, claimed folders, facts and lease."""
+"""A host made ready for trials: transport, supervisor, claimed folders, settings, facts, lease."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchrunner import workdir
-from benchrunner.errors import ConfigurationError, ForeignDirectoryError, HostBusyError
 from benchrunner.events import Event
+from benchrunner.host_places import cache_dir, reach, roots, served
+from benchrunner.host_right import leased
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
-from benchrunner.places import HostDisk, Roots
-from benchrunner.store.rows import Lease, LeaseOwner
+from benchrunner.places import HostDisk
+from benchrunner.presence import Presence
 from benchrunner.transports.local import LocalTransport
-from benchrunner.units import about_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchrunner import definitions
-    from benchrunner.model import HostFacts, Plan
-    from benchrunner.session import Choices, Session
+    from benchrunner.host_right import Right
+    from benchrunner.model import HostFacts, Taint
+    from benchrunner.probes.tuning import HostSettings
+    from benchrunner.session import Session
+    from benchrunner.surroundings import Surroundings
     from benchrunner.transports import Transport
 
 
@@ -33,15 +35,21 @@ class HostSession:
     """One host for the time of a sweep."""
 
     name: str
+    definition: definitions.Host
     transport: Transport
     launcher: DirectLauncher
     disk: HostDisk
     database_dir: str
     """Where databases are made; its file system is the one that is measured."""
     facts: HostFacts
-    fence: int | None
+    right: Right
+    """To use the host; shown to it with everything that is started or deleted there."""
     lacks: dict[str, str]
     """What a variant may need and this host has not -> why."""
+    taints: tuple[Taint, ...]
+    """Of every trial: settings that were asked for and are not in force."""
+    surroundings: Surroundings
+    presence: Presence
 
     @property
     def device(self) -> str:
@@ -50,122 +58,108 @@ class HostSession:
         return str(device.get("name") or self.database_dir)
 
 
-def roots(session: Session, host: definitions.Host, choices: Choices) -> Roots:
-    """The folders that trials use on a host.
-
-    Raises:
-        ConfigurationError: One of them is not an absolute path.
-    """
-    work = host.work_dir or str(session.results / "work")
-    databases = choices.database_dir or next(iter(host.data), None)
-    wal = choices.wal_dir or next(iter(host.wal), None)
-    for key, path in (("work_dir", work), ("data", databases), ("wal", wal)):
-        if path and not Path(path).is_absolute():
-            raise ConfigurationError(
-                f"host {host.name}: {key}: {path} is not an absolute path", "write it from / on"
-            )
-    return Roots(work, session.raw, databases, wal, choices.keep_databases)
-
-
-def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
-    """What would make a sweep fail at once: too little disk, a directory that is not ours."""
-    found: list[str] = []
-    for name in sweep.hosts:
-        host = session.catalog.host(name)
-        if host.address:
-            found.append(_not_here(host))
-        else:
-            found += _local_obstacles(session, host, plan)
-    return tuple(found)
-
-
-def _local_obstacles(session: Session, host: definitions.Host, plan: Plan) -> Iterator[str]:
-    transport, places = LocalTransport(), roots(session, host, session.settings.choices)
-    for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
-        try:
-            workdir.check_claimable(transport, path)
-        except ForeignDirectoryError as error:
-            yield error.message
-    where = places.databases or places.work
-    free = workdir.disk_free(transport, where)
-    if plan.disk_bytes is not None and plan.disk_bytes > free:
-        yield (
-            f"host {host.name} has {about_size(free)} free at {where}, and a trial needs about "
-            f"{about_size(plan.disk_bytes)}"
-        )
-
-
-def _not_here(host: definitions.Host) -> str:
-    return f"host {host.name} is {host.address}: only this machine can run trials so far"
-
-
 @contextmanager
 def open_host(session: Session, host: definitions.Host) -> Iterator[HostSession]:
-    """Takes the host, makes it ready, and gives it back.
+    """Takes the host, makes it ready, and gives it back as it was.
 
     Raises:
-        ConfigurationError: The host has an address; remote hosts are not supported yet.
+        TransportError: The host cannot be reached.
         HostBusyError: Another controller holds it.
     """
-    from benchrunner.probes.facts import collect_facts
-    from benchrunner.probes.preconditions import check_direct_io
-
-    if host.address:
-        raise ConfigurationError(_not_here(host), "name a host without an address")
-    transport = LocalTransport()
-    places = roots(session, host, session.settings.choices)
-    lease = take_lease(session, host.name)
+    transport = reach(session, host)
     try:
-        supervisor = ensure_supervisor(
-            transport, supervisor_sources(), str(session.settings.cache.absolute())
-        )
-        disk = HostDisk(transport, places, supervisor)
-        disk.prepare()
-        places.raw.mkdir(parents=True, exist_ok=True)
-        database_dir = places.databases or places.work
-        facts = collect_facts(transport, [database_dir], host.name)
-        session.store.save_facts(facts)
-        checked = check_direct_io(transport, database_dir)
-        lacks = {} if checked.ok else {"direct-io": checked.evidence}
-        yield HostSession(
-            host.name, transport, DirectLauncher(transport, supervisor), disk, database_dir, facts,
-            lease.fence, lacks,
-        )  # fmt: skip
+        places = roots(session, host, session.settings.choices)
+        places.claim(transport)
+        program = supervisor_on(session, host, transport)
+        transport = served(host, transport, program)
+        with leased(session, host, transport, program) as right:
+            disk = HostDisk(transport, places, program, right.arguments)
+            launcher = DirectLauncher(transport, program, right.arguments)
+            with _tuned(session, host, disk, transport) as settings:
+                yield _ready(session, host, disk, settings, launcher, right)
     finally:
-        session.store.release_lease(lease)
         transport.close()
 
 
-def take_lease(session: Session, host: str) -> Lease:
-    """The exclusive right to use a host; a dead controller's is taken over.
+def supervisor_on(session: Session, host: definitions.Host, transport: Transport) -> str:
+    """Path of the supervisor on a host; compiled there, or here for a host without compiler."""
 
-    Raises:
-        HostBusyError: A living controller holds it.
-    """
-    owner = LeaseOwner(
-        os.environ.get("USER") or "benchrunner", os.getpid(), socket.gethostname(),
-        process_start(os.getpid()) or 0,
-    )  # fmt: skip
-    held = session.store.lease(host)
-    if held is None:
-        return session.store.acquire_lease(host, owner)
-    here = held.owner.hostname == socket.gethostname()
-    if here and process_start(held.owner.pid) != held.owner.start_time:
-        text = f"took over host {host} from process {held.owner.pid}, which is gone"
-        session.observer(Event("note", text, {"host": host, "fence": held.fence}))
-        return session.store.take_over_lease(host, held.fence, owner)
-    raise HostBusyError(
-        f"host {host} is in use by {held.owner.name} (process {held.owner.pid} on "
-        f"{held.owner.hostname})",
-        f"wait for it to end, then {session.resume_command}",
-    )
+    def made_here() -> Path:
+        cache = str(session.settings.cache.absolute())
+        return Path(ensure_supervisor(LocalTransport(), supervisor_sources(), cache))
+
+    cache, elsewhere = cache_dir(session, host), bool(host.address)
+    sources = supervisor_sources()
+    return ensure_supervisor(transport, sources, cache, made_here if elsewhere else None)
 
 
-def process_start(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot; ``None`` when it is gone or a zombie."""
+@contextmanager
+def _tuned(
+    session: Session, host: definitions.Host, disk: HostDisk, transport: Transport
+) -> Iterator[HostSettings]:
+    """Settings that are changed meanwhile are put back."""
+    from benchrunner.probes.tuning import HostSettings, described, restore
+
+    disk.roots.raw.mkdir(parents=True, exist_ok=True)
+    settings = HostSettings(transport, disk.roots.work, _controller())
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+        yield settings
+    finally:
+        put_back = restore(settings)
+        for entry, why in (*put_back.failed, *put_back.forgotten):
+            (line,) = described([entry])
+            text = f"{line} was not put back: {why}"
+            session.observer(Event("warning", text, {"host": host.name}))
+
+
+def _ready(
+    session: Session, host: definitions.Host, disk: HostDisk, settings: HostSettings,
+    launcher: DirectLauncher, right: Right,
+) -> HostSession:  # fmt: skip
+    """Tuned, observed, and what was observed stored."""
+    from benchrunner.probes.preconditions import check_direct_io
+    from benchrunner.probes.preparation import Preparer, cpu_temperature
+    from benchrunner.surroundings import Surroundings
+
+    transport, places = settings.transport, disk.roots
+    database_dir = places.databases or places.work
+    facts, taints = _observed(session, host, settings, database_dir)
+    checked = check_direct_io(transport, database_dir)
+    lacks = {} if checked.ok else {"direct-io": checked.evidence}
+    preparer = Preparer(transport, database_dir, cpu_temperature(transport))
+    ours = () if host.address else (os.getpid(),)
+    return HostSession(
+        host.name, host, transport, launcher, disk, database_dir, facts, right, lacks, taints,
+        Surroundings(transport, preparer, ours),
+        Presence(transport, host.limits.reconnect_s, session.observer, session.stop),
+    )  # fmt: skip
+
+
+def _observed(
+    session: Session, host: definitions.Host, settings: HostSettings, database_dir: str
+) -> tuple[HostFacts, tuple[Taint, ...]]:
+    """Facts as they are once the settings are in force."""
+    from benchrunner.probes.changes import changes
+    from benchrunner.probes.facts import collect_facts
+    from benchrunner.probes.settings import block_devices
+    from benchrunner.probes.tuning import described, tune
+
+    facts = collect_facts(settings.transport, [database_dir], host.name)
+    tuned = tune(settings, host.tune, block_devices(facts.facts))
+    for line in described(tuned.left_over.restored):
+        text = f"put back what a former controller had left: {line}"
+        session.observer(Event("note", text, {"host": host.name}))
+    if tuned.changed or tuned.left_over.restored:
+        facts = collect_facts(settings.transport, [database_dir], host.name)
+    before = session.store.last_facts(host.name)
+    for change in changes(before, facts) if before is not None else ():
+        text = f"host {host.name} has changed since the last visit: {change}"
+        session.observer(Event("note", text, {"host": host.name, "fact": change.path}))
+    session.store.save_facts(facts)
+    return facts, tuned.taints
+
+
+def _controller() -> str:
+    """Who we are, for people."""
+    user = os.environ.get("USER") or "benchrunner"
+    return f"{user}, process {os.getpid()} on {socket.gethostname()}"

@@ -6,6 +6,7 @@ from then on everything is read back from the store: ``sweep`` and ``resume`` ar
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from benchrunner.command import Placement, build_command
 from benchrunner.errors import ConfigurationError, MissingStoreError
 from benchrunner.events import Event
-from benchrunner.host_session import obstacles, open_host
+from benchrunner.host_places import obstacles
+from benchrunner.host_session import open_host
 from benchrunner.model import TrialState
 from benchrunner.plan import make_plan
-from benchrunner.run import Subject
+from benchrunner.run_parts import Subject
 from benchrunner.selection import select_versions
+from benchrunner.side_by_side import on_each, tagged
 from benchrunner.stored import StoredSweep, parse_step, snapshot
 from benchrunner.sweeping import SweepOnHost
 
@@ -147,10 +150,23 @@ def carry_on(session: Session, sweep_id: int) -> Summary:
     seconds = None if row.seconds is None else row.seconds * len(unfinished) / len(trials)
     data = {"sweep": sweep_id, "trials": len(unfinished), "seconds": seconds}
     session.observer(Event("plan", text, data))
-    for host in sorted({t.job.host for t in unfinished}):
-        with open_host(session, stored.host(host)) as ready:
-            SweepOnHost(session, sweep_id, stored, ready).run()
+    hosts = sorted({t.job.host for t in unfinished})
+    lock = threading.Lock()
+
+    def work(host: str) -> None:
+        if len(hosts) == 1:
+            _on_host(session, sweep_id, stored, host)
+            return
+        with session.in_thread(tagged(session.observer, host, lock)) as own:
+            _on_host(own, sweep_id, stored, host)
+
+    on_each(hosts, work, session.stop)
     return summary(session, sweep_id)
+
+
+def _on_host(session: Session, sweep_id: int, stored: StoredSweep, host: str) -> None:
+    with open_host(session, stored.host(host)) as ready:
+        SweepOnHost(session, sweep_id, stored, ready).run()
 
 
 def session_of(session: Session, sweep_id: int) -> Session:

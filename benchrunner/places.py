@@ -10,23 +10,31 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from benchrunner import workdir
 from benchrunner.errors import ResultsDiskFullError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from benchrunner.transports import Transport
 
 _LEVEL = 6
 _SMALL_BYTES = 1 << 20
+_PACK_BYTES = 16 << 20
+"""Run folders up to this size come home in one piece, through memory."""
+_PACK_LIMIT_S = 600.0
+_SYNCS_AT_ONCE = 4
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 PLAIN = ("command.json", "child.json", "status.json")
 """Small files that people open first stay readable as they are."""
 
@@ -46,6 +54,16 @@ class Roots:
     keep: bool = False
     """Leave databases after their trial, for a look."""
 
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Those on the host that must be ours."""
+        return tuple(dict.fromkeys(root for root in (self.work, self.databases, self.wal) if root))
+
+    def claim(self, transport: Transport) -> None:
+        """Makes them ours; once before the first trial, and before anything else is put there."""
+        for path in self.claimed:
+            workdir.claim(transport, path, "work directory")
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:
@@ -59,15 +77,14 @@ class Collected:
 class HostDisk:
     """The folders of trials on one host."""
 
-    def __init__(self, transport: Transport, roots: Roots, supervisor: str) -> None:
+    def __init__(
+        self, transport: Transport, roots: Roots, supervisor: str, lease: Sequence[str] = ()
+    ) -> None:
+        """Takes the host; ``lease`` are arguments that show the right to delete things there."""
         self._transport = transport
-        self._roots = roots
+        self.roots = roots
         self._supervisor = supervisor
-
-    def prepare(self) -> None:
-        """Claims the work directories; to be called once before the first trial."""
-        for path in self._claimed():
-            workdir.claim(self._transport, path, "work directory")
+        self._lease = tuple(lease)
 
     def fresh(self, trial_id: str, attempt: int) -> workdir.FreshFolders:
         """Empty folders for a trial, to be had from its first start; earlier attempts are deleted.
@@ -85,14 +102,14 @@ class HostDisk:
     def database(self, trial_id: str) -> tuple[str, str]:
         """Database and write-ahead log directory of a trial; the same unless WALs have a device."""
         name = workdir.safe_name(trial_id)
-        db_dir = f"{self._roots.databases or self._roots.work}/trials/{name}/db"
-        wal_dir = f"{self._roots.wal}/trials/{name}/wal" if self._roots.wal else db_dir
+        db_dir = f"{self.roots.databases or self.roots.work}/trials/{name}/db"
+        wal_dir = f"{self.roots.wal}/trials/{name}/wal" if self.roots.wal else db_dir
         return db_dir, wal_dir
 
     def run_dir(self, trial_id: str, attempt: int, position: int, step: str) -> str:
         """Folder on the host in which the supervisor keeps one step run."""
         name, step = workdir.safe_name(trial_id), workdir.safe_name(step)
-        return f"{self._roots.work}/trials/{name}/runs/{attempt}/{position:02d}-{step}"
+        return f"{self.roots.work}/trials/{name}/runs/{attempt}/{position:02d}-{step}"
 
     def keep_loaded(self, trial_id: str, immutable: Sequence[str]) -> None:
         """Sets the loaded database aside (policy ``pristine``); a second call changes nothing."""
@@ -106,31 +123,89 @@ class HostDisk:
             self._checked(["rm", "-rf", "--one-file-system", "--", live])
             workdir.checkpoint(self._transport, kept, live, immutable)
 
-    def collect(self, run_dir: str, trial_id: str, options_glob: str) -> Collected:
+    def collect(
+        self, run_dir: str, trial_id: str, options_glob: str, more: Mapping[str, bytes] = _NOTHING
+    ) -> Collected:
         """Brings a finished run folder home, compressed; doing it twice gives the same.
+
+        Args:
+            run_dir: on the host.
+            trial_id: whose it is.
+            options_glob: name of the file in the database that states the effective options.
+            more: files to be kept with it, name -> content.
 
         Raises:
             ResultsDiskFullError: No space is left there; the run folder on the host stays.
         """
         attempt_and_step = PurePosixPath(run_dir).parts[-2:]
         raw_path = str(PurePosixPath(workdir.safe_name(trial_id), *attempt_and_step))
-        target = self._roots.raw / raw_path
+        target = self.roots.raw / raw_path
         if not target.is_dir():
             partial = target.with_name(target.name + ".partial")
             with _room_for(target, partial):
-                self._transport.get(run_dir, partial)
-                self._fetch_options(trial_id, options_glob, partial)
-                compress(partial)
+                files = self._packed(run_dir, trial_id, options_glob)
+                if files is None:
+                    self._transport.get(run_dir, partial)
+                    self._fetch_options(trial_id, options_glob, partial)
+                    compress(partial)
+                else:
+                    partial.mkdir(parents=True)
+                for name, content in {**(files or {}), **more}.items():
+                    _keep(partial, name, content)
                 partial.rename(target)
         options = target / "OPTIONS.gz"
         text = gzip.decompress(options.read_bytes()).decode() if options.exists() else None
         return Collected(raw_path, folder_hash(target), text)
 
+    def sync(self, raw_path: str) -> None:
+        """Puts a step's raw output on the disk, where a power failure does not reach it."""
+        folder = self.roots.raw / raw_path
+        # All at once: file systems write what was asked for at the same time together.
+        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+            list(pool.map(_sync, [*folder.iterdir(), folder, folder.parent]))
+
+    def is_intact(self, raw_path: str, sha256: str | None) -> bool:
+        """Whether raw output is there as it was collected."""
+        folder = self.roots.raw / raw_path
+        return folder.is_dir() and folder_hash(folder) == sha256
+
     def remove(self, trial_id: str) -> None:
         """Deletes a trial's folders on the host; what was kept of it is in the results."""
-        if self._roots.keep:
+        if self.roots.keep:
             return
-        workdir.remove(self._transport, self._supervisor, self._trial_folders(trial_id))
+        folders = self._trial_folders(trial_id)
+        workdir.remove(self._transport, self._supervisor, folders, self._lease)
+
+    def _packed(self, run_dir: str, trial_id: str, glob: str) -> dict[str, bytes] | None:
+        """The files of a run folder, and the effective options, in one round trip.
+
+        ``None`` when they are too large for that, or not all of them plain files.
+        """
+        argv = [self._supervisor, "pack", "--run-dir", run_dir, "--limit", str(_PACK_BYTES)]
+        if glob:
+            argv += ["--newest-in", self.database(trial_id)[0], "--glob", glob]
+        done = self._transport.run(argv, timeout_s=_PACK_LIMIT_S)
+        if done.exit_code != 0:
+            why = done.stderr.decode(errors="replace").strip().removeprefix("br-supervise: ")
+            raise TransportError(f"{run_dir} on {self._transport.host}: {why}")
+        line, _, content = done.stdout.partition(b"\n")
+        index = json.loads(line)
+        if not index["sent"]:
+            return None
+        files: dict[str, bytes] = {}
+        start = 0
+        for file in index["files"]:
+            files[file["name"]] = content[start : start + file["size"]]
+            start += file["size"]
+        if start != len(content):
+            raise TransportError(
+                f"{run_dir} on {self._transport.host}: {len(content)} bytes came and "
+                f"{start} were announced",
+                "benchrunner resume fetches it again",
+            )
+        if index["newest"] is not None:
+            files["OPTIONS"] = files.pop(index["newest"])
+        return files
 
     def _fetch_options(self, trial_id: str, glob: str, into: Path) -> None:
         """The newest file that states the engine's effective options, if it writes one."""
@@ -151,14 +226,10 @@ class HostDisk:
             raise TransportError(f"{argv[0]} on {self._transport.host}: {why}")
         return done.stdout.decode(errors="surrogateescape")
 
-    def _claimed(self) -> list[str]:
-        roots = (self._roots.work, self._roots.databases, self._roots.wal)
-        return list(dict.fromkeys(root for root in roots if root))
-
     def _trial_folders(self, trial_id: str) -> tuple[tuple[str, str], ...]:
         """Claimed directories, each with the folder of a trial in it."""
         name = workdir.safe_name(trial_id)
-        return tuple((root, f"{root}/trials/{name}") for root in self._claimed())
+        return tuple((root, f"{root}/trials/{name}") for root in self.roots.claimed)
 
     def _checkpoints(self, trial_id: str) -> list[tuple[str, str]]:
         """Folders that are the state of a database, each with the place of its checkpoint."""
@@ -187,6 +258,22 @@ def _is_full(error: BaseException | None) -> bool:
         # Copying a folder: (source, target, sentence) of each file that failed.
         return any(os.strerror(errno.ENOSPC) in str(failed) for failed in error.args[0])
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _keep(folder: Path, name: str, content: bytes) -> None:
+    """Writes one file as raw output is kept."""
+    if name in PLAIN:
+        (folder / name).write_bytes(content)
+    else:
+        (folder / f"{name}.gz").write_bytes(gzip.compress(content, _LEVEL, mtime=0))
 
 
 def compress(folder: Path) -> None:

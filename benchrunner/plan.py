@@ -200,9 +200,14 @@ def _jobs(
         )
     fixed = {name: value for name, value in sweep.set.items() if name in workload.params}
     axes = {name: values for name, values in sweep.axes.items() if name in workload.params}
-    for host, point, variant, ref in itertools.product(
-        sweep.hosts, _points(axes, workload), names, versions
-    ):
+    places = [
+        (number, host, *cell)
+        for host in sweep.hosts
+        for number, cell in enumerate(itertools.product(_points(axes, workload), names, versions))
+    ]
+    for number, host, point, variant, ref in places:
+        if sweep.spread and sweep.hosts[number % len(sweep.hosts)] != host:
+            continue
         params = effective(workload, scale, {**fixed, **point})
         cell = _Cell(sweep, workload, scale, host, params, point)
         job = cell.job(ref, variant)
@@ -330,15 +335,18 @@ def _costed(
         PlannedTrial(trial_id(sweep.name, one.job.id, repetition), one.job, repetition, position)
         for position, (one, repetition) in enumerate(ordered, start=1)
     )
-    seconds = [job_seconds(one.workload, one.job, history) for one, _ in ordered]
+    seconds: dict[str, list[float]] = {}
+    for one, _ in ordered:
+        expected = job_seconds(one.workload, one.job, history)
+        if expected is not None:
+            seconds.setdefault(one.job.host, []).append(expected)
     disk = [job_disk_bytes(one.workload, one.job) for one, _ in ordered]
-    known_seconds = [value for value in seconds if value is not None]
     return Plan(
         sweep=sweep.name,
         trials=trials,
         loads=sum(_loads(one, definitions) for one, _ in ordered),
         disk_bytes=max((value for value in disk if value is not None), default=None),
-        seconds=math.fsum(known_seconds) if known_seconds else None,
+        seconds=max(map(math.fsum, seconds.values()), default=None),  # hosts work side by side
         skipped=tuple(skipped),
     )
 

@@ -140,6 +140,33 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 
 @contextmanager
+def uninterrupted() -> Iterator[list[int]]:
+    """Ctrl-C and a polite end wait until the block has ended; a second one does not wait.
+
+    Yields:
+        Numbers of the signals that have come: who is told to stop looks there, and stops.
+    """
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen  # signals reach the main thread only
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def note(number: int, _frame: object) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def exclusive(lock: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """One process at a time; others wait, and are told once that they do. Dies with its holder."""
     lock.parent.mkdir(parents=True, exist_ok=True)

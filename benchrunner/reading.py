@@ -6,6 +6,7 @@ all fits together. Can be repeated at any time: raw output is kept for ever.
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from benchrunner.model import Parsed, StepState
 from benchrunner.parse import PARSERS, open_text, parse_output
 from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
+from benchrunner.surroundings import FILE, understood
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,8 +68,9 @@ def read_step(
     if stored.state not in (StepState.OK, StepState.INVALID):
         printed = Parsed((), printed.taints, (), {}, printed.facts)
     watched = _watched(stored)
+    around = _around(stored)
     measurements = printed.measurements + watched.measurements + device_rates(watched.series)
-    taints = printed.taints + watched.taints
+    taints = printed.taints + watched.taints + around.taints
     if workload.ceiling is not None and printed.measurements:
         taints += saturation(workload.ceiling, measurements, ceilings)
     problems = printed.problems
@@ -79,7 +82,7 @@ def read_step(
         taints,
         problems,
         {**watched.series, **printed.series},
-        {**watched.facts, **printed.facts},
+        {**around.facts, **watched.facts, **printed.facts},
     )
     derived = derive_step(measurements, _sizes(params))
     version = f"{PARSERS[tool.parser].version}.{PARSER_VERSION}"
@@ -121,6 +124,14 @@ def _watched(stored: StoredStep) -> Parsed:
             return parse_status(status, samples)
     except OutputNotRecognisedError:
         return parse_status(status)
+
+
+def _around(stored: StoredStep) -> Parsed:
+    """What was done to the host before the step, and what else the host did during it."""
+    path = stored.raw / f"{FILE}.gz"
+    if not path.exists():
+        return Parsed(())
+    return understood(json.loads(gzip.decompress(path.read_bytes())))
 
 
 def _context(step: Step, params: Mapping[str, Any], stored: StoredStep) -> StepContext:

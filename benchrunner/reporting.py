@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchrunner.definitions import Metric, Workload
-    from benchrunner.store.whole import Store
     from benchrunner.store.rows import PageStep, PageTrial, StepRow
+    from benchrunner.store.whole import Store
 
 MAX_APPENDIX_BYTES = 64 * 1024
 """Of one raw output in a page's appendix; the rest is behind its link."""

@@ -8,9 +8,10 @@ the journal and the run folder what has already happened.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from benchrunner import faults
 from benchrunner.command import Placement, build_command, step_limits
@@ -31,61 +32,24 @@ from benchrunner.outcomes import (
     starts_pristine,
     trial_outcome,
 )
+from benchrunner.processes import uninterrupted
+from benchrunner.run_parts import Begun, Running, StepEnd, StepToRun, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from benchrunner import definitions
     from benchrunner.launchers import Launcher
-    from benchrunner.model import Artifact, FlagNote, PlannedTrial
+    from benchrunner.model import Artifact, PlannedTrial
     from benchrunner.places import HostDisk
+    from benchrunner.run_parts import Hooks, Subject
+    from benchrunner.store.rows import StepRow
     from benchrunner.store.whole import Store
-    from benchrunner.store.rows import EndedStep, StepRow
 
 GRACE_S = 10.0
 """Seconds between TERM and KILL: db_bench needs a moment to close a database."""
 NOTED_AFTER_S = 0.05
 """A process that ends sooner is not journalled as running: its run folder is known anyway."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepEnd:
-    """What is stored when a step's process has ended."""
-
-    reason: str = ""
-    status: Mapping[str, Any] | None = None
-    raw_path: str | None = None
-    raw_sha256: str | None = None
-    options: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What a trial runs: definitions of its workload, its engine and the tools of its steps."""
-
-    workload: definitions.Workload
-    engine: definitions.Engine
-    tools: Mapping[str, definitions.Tool]
-    flags: Mapping[str, Any]
-    """Flag matrix of the engine's tool (``engines/flags/*.json``), empty when there is none."""
-    host_env: Mapping[str, str] = field(default_factory=dict)
-
-    def step(self, name: str) -> definitions.Step:
-        """The definition of a step of this workload."""
-        return next(step for step in self.workload.steps if step.name == name)
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """What others do with what happened here."""
-
-    after_step: Callable[[EndedStep], tuple[StepState, str]]
-    """Reads a step run's raw output; returns its state and reason then."""
-    compare_options: Callable[[Command, str], Mapping[str, Any]]
-    """Options asked for against the text of those that applied."""
-    before_end: Callable[[str], None] = lambda _trial_id: None
-    """Called before a trial's end is journalled; again after a crash there."""
 
 
 class InterruptedByUserError(BenchrunnerError):
@@ -108,14 +72,18 @@ class TrialRunner:
         launcher: Launcher,
         hooks: Hooks,
         observer: Observer = ignore,
+        stop: threading.Event | None = None,
     ) -> None:
+        """Takes what trials need; ``stop`` set by another thread is as good as Ctrl-C in this."""
         self._journal = journal
         self._disk = disk
         self._launcher = launcher
         self._hooks = hooks
         self._observer = observer
+        self._stop = stop or threading.Event()
         self._helper = ThreadPoolExecutor(1, "removal")
         self._removals: dict[str, Future[None]] = {}
+        self._syncs: list[Future[None]] = []
 
     def run(
         self,
@@ -136,7 +104,7 @@ class TrialRunner:
         Raises:
             InterruptedByUserError: Ctrl-C; the step is ended and journalled as interrupted.
         """
-        begun = _Begun(trial, subject, artifact, new_attempt or 0)
+        begun = Begun(trial, subject, artifact, new_attempt or 0)
         rows: dict[str, StepRow] = {}
         while True:
             if new_attempt is None:
@@ -153,18 +121,28 @@ class TrialRunner:
                 continue
 
     def _must_restart(self, trial: PlannedTrial, rows: Mapping[str, StepRow]) -> str:
-        """Why what has been done of a trial cannot be gone on with."""
+        """Why what has been done of a trial cannot be gone on with; what still runs is ended."""
         if any(row.state is StepState.INTERRUPTED for row in rows.values()):
             return "a step was interrupted"
+        why = self._lost(trial, rows)
+        for row in rows.values():
+            if why and not row.state.final:
+                handle = self._launcher.find(row.run_dir)
+                if handle is not None:
+                    self._launcher.stop(handle, GRACE_S)
+                self._journal.end_step(row.id, StepState.INTERRUPTED, StepEnd(why))
+        return why
+
+    def _lost(self, trial: PlannedTrial, rows: Mapping[str, StepRow]) -> str:
+        """What of a trial is no more, in one sentence."""
+        for row in rows.values():
+            if row.raw_path and not self._disk.is_intact(row.raw_path, row.raw_sha256):
+                return f"the raw output of {row.step} did not reach the disk"
         open_steps = [name for name in trial.job.steps if name not in rows]
         open_steps += [row.step for row in rows.values() if not row.state.final]
         if not open_steps or self._opens(rows) or self._disk.has_database(trial.id):
             return ""
-        why = "its database is gone"
-        for row in rows.values():
-            if not row.state.final:
-                self._journal.end_step(row.id, StepState.INTERRUPTED, StepEnd(why))
-        return why
+        return "its database is gone"
 
     def _opens(self, rows: Mapping[str, StepRow]) -> bool:
         """Whether no process of an attempt was started yet: the first one makes the database."""
@@ -173,7 +151,7 @@ class TrialRunner:
             return self._launcher.find(begun[0].run_dir) is None
         return not begun
 
-    def _steps(self, begun: _Begun, rows: Mapping[str, StepRow]) -> list[Outcome]:
+    def _steps(self, begun: Begun, rows: Mapping[str, StepRow]) -> list[Outcome]:
         """Brings every step of an attempt to its end; ``rows`` are those that have begun."""
         trial, subject = begun.trial, begun.subject
         loaded = ""
@@ -182,7 +160,7 @@ class TrialRunner:
         outcomes: list[Outcome] = []
         for position, name in enumerate(trial.job.steps, start=1):
             opens = not any(outcome.ran for outcome in outcomes)
-            step = _Step(begun, subject.step(name), position, opens)
+            step = StepToRun(begun, subject.step(name), position, opens)
             outcomes.append(self._step(step, rows.get(name), outcomes))
             if name == loaded and not blocked_by(subject.workload, outcomes):
                 self._disk.keep_loaded(trial.id, subject.engine.data.immutable)
@@ -193,6 +171,7 @@ class TrialRunner:
         state, reason = trial_outcome(outcomes)
         faults.point("steps-done")
         self._hooks.before_end(trial.id)
+        self._synced()
         removal = self._removals.pop(trial.id, None)
         if removal is None:
             self._disk.remove(trial.id)
@@ -205,7 +184,7 @@ class TrialRunner:
         self._observer(Event("trial-end", f"trial {state.value}{_because(reason)}", data))
         return state
 
-    def _step(self, step: _Step, row: StepRow | None, before: Sequence[Outcome]) -> Outcome:
+    def _step(self, step: StepToRun, row: StepRow | None, before: Sequence[Outcome]) -> Outcome:
         """Brings one step to its end, whatever of it has happened already."""
         name = step.definition.name
         if row is not None and row.state.final:
@@ -220,9 +199,13 @@ class TrialRunner:
         except ConfigurationError as error:
             # The plan could not know: this very binary does not take what the workload asks.
             return self._without_process(step, StepState.FAILED, error.message)
-        step_run_id, handle = self._begin(step, row, command, run_dir)
+        # A process that was started while somebody pressed Ctrl-C is ended like any other.
+        with uninterrupted() as signals:
+            step_run_id, handle = self._begin(step, row, command, run_dir)
         known = row.state if row is not None else StepState.STARTING
-        running = _Running(step, step_run_id, command, handle, row is not None, known)
+        running = Running(
+            step, step_run_id, command, handle, row is not None, known, stopped=bool(signals)
+        )
         state, reason = self._watch(running)
         data = {"trial": step.trial.id, "step": name, "state": state.value, "reason": reason,
                 "step_run": step_run_id}  # fmt: skip
@@ -236,7 +219,7 @@ class TrialRunner:
             state, reason = self._hooks.after_step(row)
         return Outcome(row.step, state, reason, ran=bool(row.run_dir))
 
-    def _without_process(self, step: _Step, state: StepState, reason: str) -> Outcome:
+    def _without_process(self, step: StepToRun, state: StepState, reason: str) -> Outcome:
         """Journals a step that is not run at all."""
         trial, name = step.trial, step.definition.name
         step_run_id = self._journal.begin_step(trial.id, name, step.position, Command(()), "")
@@ -247,7 +230,7 @@ class TrialRunner:
         return Outcome(name, state, reason, ran=False)
 
     def _begin(
-        self, step: _Step, row: StepRow | None, command: Command, run_dir: str
+        self, step: StepToRun, row: StepRow | None, command: Command, run_dir: str
     ) -> tuple[int, Handle]:
         """Journals the step before it starts, so that it is found and never started twice."""
         trial, name = step.trial, step.definition.name
@@ -265,7 +248,7 @@ class TrialRunner:
         faults.point("step-started")
         return step_run_id, handle
 
-    def _command(self, step: _Step, run_dir: str) -> Command:
+    def _command(self, step: StepToRun, run_dir: str) -> Command:
         db_dir, wal_dir = self._disk.database(step.trial.id)
         placement = Placement(
             db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
@@ -273,12 +256,17 @@ class TrialRunner:
         job = step.trial.job
         return build_command(step.definition, step.subject, job, step.begun.artifact, placement)
 
-    def _start(self, step: _Step, command: Command, run_dir: str, *, begun_before: bool) -> Handle:
+    def _start(
+        self, step: StepToRun, command: Command, run_dir: str, *, begun_before: bool
+    ) -> Handle:
         name, trial = step.definition.name, step.trial
         db_dir, wal_dir = self._disk.database(trial.id)
         limits = step_limits(step.definition, step.subject, trial.job)
         data = {"trial": trial.id, "step": name, "expected_s": limits.expected_s}
         self._observer(Event("step", f"{name} started", data))
+        self._synced()
+        if not begun_before:
+            self._hooks.before_start(step.subject, step.definition, limits.expected_s)
         request = LaunchRequest(
             run_dir=run_dir,
             run_id=f"{trial.id}/{step.position:02d}-{name}",
@@ -300,11 +288,11 @@ class TrialRunner:
                 raise
             return found
 
-    def _watch(self, running: _Running) -> tuple[StepState, str]:
+    def _watch(self, running: Running) -> tuple[StepState, str]:
         """Waits for the end, brings the run folder home, stores the outcome, has it parsed."""
         name, handle = running.step.definition.name, running.handle
         try:
-            ended = self._launcher.wait(handle, self._ticker(running))
+            ended = self._waited(running)
             if ended.state == "lost":
                 ended = self._launcher.stop(handle, GRACE_S)
         except KeyboardInterrupt:
@@ -324,12 +312,19 @@ class TrialRunner:
         parsed = self._hooks.after_step(stored)
         return parsed if state is StepState.OK else (state, reason)
 
-    def _ticker(self, running: _Running) -> Callable[[RunState, float], None]:
+    def _waited(self, running: Running) -> RunState:
+        if running.stopped:
+            raise KeyboardInterrupt
+        return self._launcher.wait(running.handle, self._ticker(running))
+
+    def _ticker(self, running: Running) -> Callable[[RunState, float], None]:
         trial_id, name = running.step.trial.id, running.step.definition.name
         noted = running.known is StepState.RUNNING
 
         def tick(state: RunState, elapsed_s: float) -> None:
             nonlocal noted
+            if self._stop.is_set():
+                raise KeyboardInterrupt
             if not noted and elapsed_s >= NOTED_AFTER_S:
                 self._journal.step_running(running.step_run_id, running.handle)
                 noted = True
@@ -340,14 +335,24 @@ class TrialRunner:
 
         return tick
 
-    def _store_end(self, running: _Running, ended: RunState) -> _Stored:
+    def _synced(self) -> None:
+        """Waits until all raw output is on the disk.
+
+        Before the journal says that a trial has ended, and so that a step has the disk for itself.
+        """
+        while self._syncs:
+            self._syncs.pop().result()
+
+    def _store_end(self, running: Running, ended: RunState) -> Stored:
         faults.point("step-ended")
         step = running.step
+        seen = self._hooks.after_end()
         status = ended.status or {"state": "lost"}
         state, reason = classify(status)
         is_engine_tool = step.subject.tools[step.definition.tool].engine == step.subject.engine.name
         glob = step.subject.engine.data.effective_options if is_engine_tool else ""
-        collected = self._disk.collect(running.handle.run_dir, step.trial.id, glob)
+        collected = self._disk.collect(running.handle.run_dir, step.trial.id, glob, seen)
+        self._syncs.append(self._helper.submit(self._disk.sync, collected.raw_path))
         faults.point("step-collected")
         options = None
         if collected.options_text is not None:
@@ -355,75 +360,10 @@ class TrialRunner:
         end = StepEnd(reason, status, collected.raw_path, collected.sha256, options)
         self._journal.end_step(running.step_run_id, state, end)
         faults.point("step-stored")
-        return _Stored(
+        return Stored(
             running.step_run_id, step.trial.id, step.definition.name, state, reason, status,
             collected.raw_path, running.command.flags,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """An attempt at a trial."""
-
-    trial: PlannedTrial
-    subject: Subject
-    artifact: Artifact
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step of one trial, with all that is needed to run it."""
-
-    begun: _Begun
-    definition: definitions.Step
-    position: int
-    opens: bool
-    """Whether its process is the first of its attempt, and so makes the database folders."""
-
-    @property
-    def is_last(self) -> bool:
-        """Whether no other step of its trial comes after it."""
-        return self.position == len(self.trial.job.steps)
-
-    @property
-    def trial(self) -> PlannedTrial:
-        return self.begun.trial
-
-    @property
-    def subject(self) -> Subject:
-        return self.begun.subject
-
-    @property
-    def attempt(self) -> int:
-        return self.begun.attempt
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A step whose process was started, by this controller or by one before it."""
-
-    step: _Step
-    step_run_id: int
-    command: Command
-    handle: Handle
-    adopted: bool
-    known: StepState
-    """What the journal says of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """A step run whose end is in the journal: an ``EndedStep``."""
-
-    id: int
-    trial_id: str
-    step: str
-    state: StepState
-    reason: str
-    status: Mapping[str, Any] | None
-    raw_path: str | None
-    flags: tuple[FlagNote, ...]
 
 
 def _because(reason: str) -> str:

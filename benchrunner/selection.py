@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from benchrunner.errors import BenchrunnerError, ConfigurationError, NothingSelectedError
-from benchrunner.sources import Listing, find_version, list_versions
+from benchrunner.model import SourceRef
+from benchrunner.sources import Listing, find_version, list_versions, system
 from benchrunner.versions import Version, parse_selection, select
 
 if TYPE_CHECKING:
     from benchrunner.definitions import Engine, Sweep
-    from benchrunner.model import SourceRef
     from benchrunner.session import Session
     from benchrunner.versions import Selector
 
@@ -27,11 +28,25 @@ def select_versions(session: Session, sweep: Sweep) -> tuple[dict[str, list[Sour
     """
     refs: dict[str, list[SourceRef]] = {}
     skipped: Skipped = []
+    here = any(not session.catalog.host(host).address for host in sweep.hosts)
     for name, words in sweep.engines.items():
         engine = session.catalog.engine(name)
-        refs[name], gaps = resolve(session, engine, words, sweep.sources)
+        refs[name], gaps = _resolve(session, engine, words, sweep.sources, here=here)
         skipped += gaps
     return refs, skipped
+
+
+def _resolve(
+    session: Session, engine: Engine, words: list[str], kinds: list[str], *, here: bool
+) -> tuple[list[SourceRef], Skipped]:
+    """The same; what is installed on other hosts only is asked for its version there, later."""
+    installed = next((s.binary for s in engine.source if s.kind == system.WORD), None)
+    if here or installed is None or system.WORD not in words or shutil.which(installed):
+        return resolve(session, engine, words, kinds)
+    there = SourceRef(engine.name, system.WORD, "system", installed)
+    others = [word for word in words if word != system.WORD]
+    refs, skipped = resolve(session, engine, others, kinds) if others else ([], [])
+    return [*refs, there], skipped
 
 
 def resolve(

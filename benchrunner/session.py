@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, field, fields
+import threading
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchrunner.events import Observer, ignore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from benchrunner.catalog import Catalog
     from benchrunner.store.whole import Store
@@ -53,6 +55,10 @@ class Settings:
     jobs: int | None = None
     """Compilers at once; ``None``: one for each processor."""
     choices: Choices = field(default_factory=Choices)
+    wait_for_host: bool = True
+    """Whether to wait for a host that another controller uses."""
+    ask: Callable[[str], str] | None = None
+    """Asks the person at the terminal for a secret; ``None`` when nobody is there."""
     observer: Observer = field(default=ignore)
 
 
@@ -62,6 +68,8 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.observer = settings.observer
+        self.stop = threading.Event()
+        """Set when a person has had enough; whoever works in a thread of its own looks at it."""
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -92,7 +100,20 @@ class Session:
         """The same store under other settings."""
         other = Session(settings)
         other.__dict__["store"] = self.store
+        other.stop = self.stop
         return other
+
+    @contextmanager
+    def in_thread(self, observer: Observer) -> Iterator[Session]:
+        """The same for another thread: a store must not be shared, catalog and settings can."""
+        other = Session(replace(self.settings, observer=observer))
+        other.__dict__["catalog"] = self.catalog
+        other.stop = self.stop
+        try:
+            yield other
+        finally:
+            if "store" in other.__dict__:
+                other.store.close()
 
     @cached_property
     def results(self) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchrunner import definitions
 from benchrunner.reading import StoredStep, read_step
-from benchrunner.run import Subject
+from benchrunner.run_parts import Subject
 from benchrunner.session import Choices
 
 if TYPE_CHECKING:

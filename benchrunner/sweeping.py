@@ -5,15 +5,19 @@ In: the store's plan and a host made ready. Out: every trial with an end that is
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchrunner.artifacts import Artifacts
+from benchrunner.build import site_of
 from benchrunner.effective import compare_options
 from benchrunner.errors import HostBusyError, OutputNotRecognisedError
 from benchrunner.events import Event
+from benchrunner.host_places import cache_dir
 from benchrunner.live import LiveRate
 from benchrunner.model import StepState, TrialState
-from benchrunner.run import Hooks, TrialRunner
+from benchrunner.run import InterruptedByUserError, TrialRunner
+from benchrunner.run_parts import Hooks
 from benchrunner.store.rows import CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
     from benchrunner.host_session import HostSession
     from benchrunner.model import Artifact, Command
-    from benchrunner.run import Subject
+    from benchrunner.run_parts import Subject
     from benchrunner.session import Session
     from benchrunner.store.rows import EndedStep, StepRow, TrialRow
 
@@ -41,10 +45,20 @@ class SweepOnHost:
         self._trials = [t for t in trials if t.job.host == host.name and not t.state.final]
         self._by_id = {trial.id: trial for trial in self._trials}
         self._ceiling_metrics = self._wanted_ceilings(trials)
-        self._artifacts = Artifacts(session)
-        hooks = Hooks(self._after_step, _compare, self._keep_ceilings)
+        definition = host.definition
+        cache = cache_dir(session, definition)
+        site = site_of(definition, host.transport, host.launcher, cache)
+        self._artifacts = Artifacts(session, site)
+        around = host.surroundings
+        hooks = Hooks(
+            self._after_step, _compare, self._keep_ceilings,
+            lambda subject, step, seconds: around.before(subject.workload, step, seconds),
+            around.after,
+        )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)
-        self._runner = TrialRunner(session.store, host.disk, host.launcher, hooks, observer)
+        self._runner = TrialRunner(
+            session.store, host.disk, host.launcher, hooks, observer, session.stop
+        )
 
     def run(self) -> None:
         """Builds first, so that no compiler disturbs a measurement; then one trial after another.
@@ -54,8 +68,12 @@ class SweepOnHost:
         """
         self._refuse_strangers()
         for trial in self._trials:
-            self._artifacts.of(trial.job, self._stored.subject(trial))
+            build = partial(self._artifacts.of, trial.job, self._stored.subject(trial))
+            self._host.presence.through(build)
         for trial in self._trials:
+            if self._session.stop.is_set():
+                raise InterruptedByUserError("interrupted between two trials")
+            self._host.right.check()
             self._trial(trial)
 
     def _refuse_strangers(self) -> None:
@@ -91,10 +109,22 @@ class SweepOnHost:
                 self._session.observer(Event("trial-end", text, {**data, **outcome}))
                 return
         attempt = store.begin_trial(
-            trial.id, artifact_id=artifact.id, facts_id=self._host.facts.id, fence=self._host.fence
+            trial.id,
+            artifact_id=artifact.id,
+            facts_id=self._host.facts.id,
+            fence=self._host.right.fence,
         )
+        if self._host.taints and trial.state is TrialState.PLANNED:
+            store.add_taints(self._host.taints, trial_id=trial.id)
         new_attempt = attempt if trial.state is TrialState.PLANNED else None
-        self._runner.run(trial.planned(), subject, artifact, new_attempt=new_attempt)
+        attempts = [new_attempt]
+
+        def go_on() -> None:
+            # After a lost connection it is found out like after a crash what has happened.
+            known = attempts.pop() if attempts else None
+            self._runner.run(trial.planned(), subject, artifact, new_attempt=known)
+
+        self._host.presence.through(go_on)
 
     def _cannot_run(
         self, trial: TrialRow, subject: Subject, artifact: Artifact

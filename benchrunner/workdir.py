@@ -118,7 +118,12 @@ class FreshFolders:
         return arguments
 
 
-def remove(transport: Transport, supervisor: str, folders: Sequence[tuple[str, str]]) -> None:
+def remove(
+    transport: Transport,
+    supervisor: str,
+    folders: Sequence[tuple[str, str]],
+    lease: Sequence[str] = (),
+) -> None:
     """Deletes folders of ours below work directories of ours, in one process.
 
     One that is not there is no error. Symbolic links are not followed and other file systems not
@@ -129,11 +134,12 @@ def remove(transport: Transport, supervisor: str, folders: Sequence[tuple[str, s
         transport: The host.
         supervisor: Its program there.
         folders: (work directory, folder below it) pairs; absolute.
+        lease: Arguments that show the right to.
 
     Raises:
         ForeignDirectoryError: Anything about a folder is not as it should be; it is not touched.
     """
-    argv = [supervisor, "remove"]
+    argv = [supervisor, "remove", *lease]
     for work_dir, path in folders:
         argv += ["--in", _absolute(work_dir), "--folder", _absolute(path)]
     done = transport.run(argv, timeout_s=_LONG_S)

@@ -29,8 +29,20 @@ def page() -> str:
     sections = [HEAD, _section("benchrunner", cli)]
     for verb in VERBS:
         command = importlib.import_module(f"benchrunner.cli.{verb}").command
-        sections.append(_section(f"benchrunner {verb}", command))
+        sections += _sections(f"benchrunner {verb}", command)
     return "\n".join(sections)
+
+
+def _sections(name: str, command: click.Command) -> list[str]:
+    """A verb's section, and one for each verb below it."""
+    sections = [_section(name, command)]
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=name)
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            if found is not None:
+                sections += _sections(f"{name} {below}", found)
+    return sections
 
 
 def _section(name: str, command: click.Command) -> str:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from fault_support import Bench
 
+from benchrunner.host_right import LOCK_DIR_VARIABLE
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -17,6 +20,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write tests/snapshots anew from what the code makes now; look at the difference",
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """This machine's lock is the test run's own: a sweep that runs beside it is not waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOCK_DIR_VARIABLE, str(tmp_path_factory.mktemp("lock")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,13 @@ class Bench:
         return self.folder / "results"
 
     @property
+    def lock_dir(self) -> Path:
+        """Of the host's lock: tests that leave a step behind shall not bar the others."""
+        path = self.folder / "lock"
+        path.mkdir(exist_ok=True)
+        return path
+
+    @property
     def log(self) -> Path:
         return self.folder / "log"
 
@@ -58,7 +65,8 @@ class Bench:
     def environment(self, fault: str = "") -> dict[str, str]:
         path = f"{FAKE / 'bin'}:{os.environ['PATH']}"
         return {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, faults.VARIABLE: fault,
-                "XDG_CACHE_HOME": str(self.folder / "home"), **self.env}  # fmt: skip
+                "XDG_CACHE_HOME": str(self.folder / "home"),
+                "BENCHRUNNER_LOCK_DIR": str(self.lock_dir), **self.env}  # fmt: skip
 
     def run(self, *arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
         """Runs a verb to its end, or to the fault."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchrunner.definitions import Engine
     from benchrunner.events import Event
     from benchrunner.model import Job, SourceRef
-    from benchrunner.run import Subject
+    from benchrunner.run_parts import Subject
 
 pytestmark = pytest.mark.native
 

@@ -137,7 +137,7 @@ def test_a_host_elsewhere_and_a_relative_folder(bench: Bench) -> None:
     (hosts / "odd.toml").write_text('name = "odd"\nwork_dir = "work"\n')
     far = bench.run("sweep", "fake", "--host", "far")
     assert far.returncode == 2
-    expected = "error: host far is bench@far: only this machine can run trials so far\n"
+    expected = "error: host far is bench@far and has no work_dir\n"
     assert far.stderr.startswith(expected)
     odd = bench.run("plan", "fake", "--host", "odd")
     assert odd.returncode == 2

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from source_support import git, tiny_engine, tiny_repository, tiny_tree
 
-from benchrunner.build import Workshop, build, cache_key, has_assertions, recipe_env, refused
+from benchrunner.build import Workshop, build, cache_key, recipe_env, refused, this_machine
+from benchrunner.building.keep import look_at
 from benchrunner.catalog import Catalog
 from benchrunner.errors import BuildError
 from benchrunner.model import Artifact, SourceRef
@@ -402,11 +403,12 @@ def test_an_installed_program_that_went_is_a_failed_build(site: Site) -> None:
 
 def test_assertions_are_seen_in_the_file(tmp_path: Path) -> None:
     program = tmp_path / "program"
+    program.touch(0o755)
     for content, expected in (
         (b"", False), (b"\0release", False), (b"\0WARNING: Assertions are enabled; slow", True),
     ):  # fmt: skip
         program.write_bytes(content)
-        assert has_assertions(program) is expected
+        assert look_at(this_machine(tmp_path), [str(program)]) == [("program", expected)]
 
 
 # ---------------------------------------------------------------- compression, toolchain

@@ -86,8 +86,8 @@ def test_a_step_that_still_runs_is_adopted(bench: Bench) -> None:
     assert bench.orphans(), "the step goes on without its controller"
     resumed = bench.run("resume", "--format", "none")
     assert resumed.returncode == 0, resumed.stderr
-    assert "took over host local from process" in resumed.stderr
-    assert f"{process.pid}, which is gone" in resumed.stderr
+    assert "took over host local from " in resumed.stderr
+    assert f", process {process.pid} on " in resumed.stderr
     assert list(bench.executed().values()) == [1, 1]
     assert states(bench) == [("load", "ok"), ("read", "ok")]
 
@@ -140,13 +140,11 @@ def test_a_step_stopped_from_outside(bench: Bench) -> None:
 
 def test_a_second_controller_is_refused_and_a_left_step_is_respected(bench: Bench) -> None:
     first = started(bench, 2, *bench.sweep_arguments("fake", PAUSE=4))
-    refused = bench.sweep("fake", PAUSE=0.1)
+    refused = bench.sweep("fake", "--no-wait", PAUSE=0.1)
     assert refused.returncode == 1
-    assert "error: host local is in use by " in refused.stderr
-    assert f"(process {first.pid} on " in refused.stderr
-    assert (
-        f"  try: wait for it to end, then benchrunner resume --data {bench.data}" in refused.stderr
-    )
+    assert " is in use by " in refused.stderr
+    assert f", process {first.pid} on " in refused.stderr
+    assert "  try: wait for it to end" in refused.stderr
     kill_controller(first)
 
     refused = bench.run("resume", "2", "--format", "none")

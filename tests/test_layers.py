@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "benchrunner"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "faults", "suggest", "binaries"}),
-    frozenset({"model", "events", "units", "processes"}),
+    frozenset({"model", "events", "units", "processes", "controller"}),
     frozenset({"definitions", "versions", "compatibility", "expressions"}),
     frozenset(
         {"outcomes", "workdir", "params", "arguments", "flags", "identity", "effective", "ceiling",
@@ -21,11 +21,17 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"command", "plan", "catalog", "catalog_checks", "catalog_errors", "sources", "transports",
          "probes", "parse", "store", "report", "toolchain"}
     ),
-    frozenset({"launchers", "build"}),
+    frozenset({"launchers", "host_lease", "surroundings", "presence"}),
+    frozenset({"building"}),
+    frozenset({"build"}),
+    frozenset({"run_parts"}),
     frozenset({"run", "live", "session"}),
-    frozenset({"places", "reading", "reporting", "selection", "artifacts", "host_session"}),
+    frozenset({"places", "reading", "reporting", "selection", "artifacts"}),
+    frozenset({"host_places", "host_right"}),
+    frozenset({"host_session"}),
+    frozenset({"inventory"}),
     frozenset({"stored"}),
-    frozenset({"sweeping"}),
+    frozenset({"sweeping", "side_by_side"}),
     frozenset({"pipeline"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
@@ -35,8 +41,9 @@ LAYERS: tuple[frozenset[str], ...] = (
 SAME_LAYER = {
     ("catalog", "catalog_checks"), ("catalog", "catalog_errors"),
     ("catalog_checks", "catalog_errors"),
-    ("host_session", "places"), ("artifacts", "selection"), ("versions", "compatibility"),
-    ("compatibility", "versions"), ("identity", "arguments"), ("toolchain", "sources"),
+    ("artifacts", "selection"), ("versions", "compatibility"),
+    ("compatibility", "versions"), ("identity", "arguments"), ("toolchain", "transports"),
+    ("launchers", "host_lease"),
 }  # fmt: skip
 """Pairs (importer, imported) within a layer that belong together."""
 

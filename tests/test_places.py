@@ -29,7 +29,7 @@ def roots(tmp_path: Path) -> Roots:
 @pytest.fixture
 def disk(roots: Roots, supervisor: str) -> HostDisk:
     disk = HostDisk(LocalTransport(), roots, supervisor)
-    disk.prepare()
+    disk.roots.claim(LocalTransport())
     return disk
 
 
@@ -80,7 +80,7 @@ def test_a_folder_of_somebody_else_is_not_deleted(
 
 def test_what_is_kept_stays(roots: Roots, supervisor: str) -> None:
     disk = HostDisk(LocalTransport(), Roots(roots.work, roots.raw, keep=True), supervisor)
-    disk.prepare()
+    disk.roots.claim(LocalTransport())
     make_fresh(disk, supervisor, 1)
     disk.remove("1-a")
     assert disk.has_database("1-a")
@@ -134,7 +134,7 @@ def test_no_options_no_file(disk: HostDisk, roots: Roots, supervisor: str) -> No
     write(f"{disk.run_dir('1-a', 1, 2, 'read')}/stdout", "x")
     disk.remove("1-a")
     write(f"{roots.work}/lost/1/03-scan/stdout", "x")
-    with pytest.raises(TransportError, match=r"find on this machine: .*No such file"):
+    with pytest.raises(TransportError, match=r"this machine: cannot read .*No such file"):
         disk.collect(f"{roots.work}/lost/1/03-scan", "1-a", "OPTIONS-*")
     assert not list(roots.raw.rglob("*.partial"))
 

@@ -29,6 +29,7 @@ VERBS = {
     "build": "Build versions of an engine into the cache.",
     "explain": "Print the definition of a metric.",
     "list": "List workloads, engines, tools, hosts, metrics or sweeps.",
+    "hosts": "List, show, check, trust, restore and clean the hosts of the inventory.",
     "doctor": "Check this machine and print the command that mends each gap.",
     "completion": "Print the shell completion script.",
 }

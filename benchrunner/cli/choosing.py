@@ -78,6 +78,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Host to run on; repeatable.  [default: local]",
     ),
     click.option(
+        "--spread/--each",
+        default=None,
+        help="Divide the jobs over the hosts, or run all of them on each.  [default: each]",
+    ),
+    click.option(
         "--as-shipped",
         is_flag=True,
         help="Leave defaults that moved between versions free.",
@@ -151,6 +156,8 @@ def _given(catalog: Catalog, base: dict[str, Any], chosen: dict[str, Any]) -> di
     ):
         if value:
             given[key] = {**base.get(key, {}), **value} if isinstance(value, dict) else value
+    if chosen["spread"] is not None:
+        given["spread"] = chosen["spread"]
     if chosen["as_shipped"]:
         given["as_shipped"] = True
     if chosen["no_ceiling"]:

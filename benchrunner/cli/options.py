@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,13 @@ format_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+
+
+wait_option = click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Whether to wait for a host that another controller uses.  [default: wait]",
+)
 
 
 def comma_list(text: str | None) -> list[str]:
@@ -122,3 +130,20 @@ def epilog(*examples: str) -> str:
 def verb(*examples: str, **attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """A click command with examples under its help."""
     return click.command(epilog=epilog(*examples), **attributes)
+
+
+def is_attended() -> bool:
+    """Whether somebody is at the terminal who can answer."""
+    return sys.stdin.isatty()
+
+
+def asker() -> Callable[[str], str] | None:
+    """Asks for a passphrase without showing it; ``None`` when nobody is there."""
+    return _ask if is_attended() else None
+
+
+def _ask(prompt: str) -> str:
+    answer = click.prompt(
+        prompt, hide_input=True, default="", show_default=False, prompt_suffix="", err=True
+    )
+    return str(answer)

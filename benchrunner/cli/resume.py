@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from benchrunner.cli.choosing import places
 from benchrunner.cli.options import (
+    asker,
     cache_option,
     catalog_option,
     data_option,
@@ -17,6 +18,7 @@ from benchrunner.cli.options import (
     page_formats,
     quiet_option,
     verb,
+    wait_option,
 )
 from benchrunner.errors import NothingSelectedError
 
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
 @cache_option
 @catalog_option
 @click.option("--jobs", type=click.IntRange(1), help="Compilers at once.  [default: processors]")
+@wait_option
 @format_option
 @quiet_option
 @json_option
 def command(
-    sweep: int | None, data: str, cache: Path | None, catalog: Path | None, jobs: int | None,
-    formats: str, *, quiet: bool, as_json: bool,
-) -> None:  # fmt: skip
+    sweep: int | None, data: str, cache: Path | None, catalog: Path | None, **chosen: Any
+) -> None:
     """Go on with interrupted sweeps, or with SWEEP only.
 
     A step that still runs is adopted, one that finished meanwhile is collected, and nothing that is
@@ -46,14 +48,16 @@ def command(
     from benchrunner.cli.progress import observer
     from benchrunner.session import Session, Settings
 
-    forms = page_formats(formats)
-    with observer(quiet=quiet, as_json=as_json) as watch:
+    forms = page_formats(chosen["formats"])
+    with observer(quiet=chosen["quiet"], as_json=chosen["as_json"]) as watch:
         settings = Settings(
             data=data,
             cache=cache or default_cache(),
             catalog=catalog,
-            jobs=jobs,
+            jobs=chosen["jobs"],
             choices=places(cache, catalog, {}),
+            wait_for_host=chosen["wait"],
+            ask=asker(),
             observer=watch,
         )
         session = Session(settings)

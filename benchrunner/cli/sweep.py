@@ -9,6 +9,7 @@ import click
 
 from benchrunner.cli.choosing import choosing, make_sweep, places
 from benchrunner.cli.options import (
+    asker,
     cache_option,
     catalog_option,
     data_option,
@@ -18,6 +19,7 @@ from benchrunner.cli.options import (
     page_formats,
     quiet_option,
     verb,
+    wait_option,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 @catalog_option
 @click.option("--jobs", type=click.IntRange(1), help="Compilers at once.  [default: processors]")
 @click.option("--keep-db", is_flag=True, help="Leave databases after their trial.")
+@wait_option
 @format_option
 @quiet_option
 @json_option
@@ -60,6 +63,8 @@ def command(
             catalog=catalog,
             jobs=chosen["jobs"],
             choices=places(cache, catalog, chosen),
+            wait_for_host=chosen["wait"],
+            ask=asker(),
             observer=watch,
         )
         session = Session(settings)

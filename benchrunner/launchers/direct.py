@@ -12,9 +12,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.errors import LaunchError
+from benchrunner.host_lease import refuse_lost
 from benchrunner.launchers import RunState
 from benchrunner.model import Handle
-from benchrunner.transports import MissingFileError
+from benchrunner.transports import MissingFileError, Waiting
 from benchrunner.workdir import refuse_foreign
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ _TAKEN = 3
 """Exit code of the supervisor when the folder holds a run already."""
 _SHORT_S = 60.0
 _FASTEST_S, _SLOWEST_S, _SHARE = 0.001, 0.25, 0.05
+_TICK_S = 0.25
+_AWAIT_S = 0.02
+"""How long a start stays on the host to see the end of a run that is over at once: that saves a
+round trip, and nobody who runs for longer notices."""
 _TICKS_PER_S = 100
 """USER_HZ, in which /proc counts on every Linux that databases run on."""
 
@@ -34,25 +39,35 @@ _TICKS_PER_S = 100
 class DirectLauncher:
     """Runs on one host under the supervisor whose binary is at ``supervisor`` there."""
 
-    def __init__(self, transport: Transport, supervisor: str) -> None:
+    def __init__(self, transport: Transport, supervisor: str, lease: Sequence[str] = ()) -> None:
+        """Takes the host; ``lease`` are the arguments that show the right to start things there."""
         self._transport = transport
         self._supervisor = supervisor
+        self._lease = tuple(lease)
+        self._ended: dict[str, RunState] = {}
+        """Runs that were over when their start was answered."""
 
     def start(self, request: LaunchRequest) -> Handle:
         """See ``Launcher.start``."""
         parent = posixpath.dirname(request.run_dir)
         if request.fresh is None and self._transport.size(parent) is None:
             self._must(self._run(["mkdir", "-p", "--", parent], _SHORT_S), request.run_dir)
-        done = self._run([self._supervisor, *_start_arguments(request)], _SHORT_S)
+        verb, *arguments = _start_arguments(request)
+        argv = [self._supervisor, verb, "--await", _seconds(_AWAIT_S), *self._lease, *arguments]
+        done = self._run(argv, _SHORT_S)
         if done.exit_code == _TAKEN:
             raise LaunchError(
                 f"{request.run_dir} on {self._transport.host} holds a run already",
                 "each run needs a new folder",
             )
         refuse_foreign(self._transport.host, done)
+        refuse_lost(self._transport.host, done)
         self._must(done, request.run_dir)
+        began, _, ended = done.stdout.partition(b"\n")
         try:
-            answer = json.loads(done.stdout)
+            answer = json.loads(began)
+            if ended:
+                self._ended[request.run_dir] = _run_state(json.loads(ended))
             return Handle(request.run_dir, answer["pid"], answer["start_time"])
         except (ValueError, KeyError, TypeError) as error:
             raise LaunchError(
@@ -88,16 +103,31 @@ class DirectLauncher:
 
     def wait(self, handle: Handle, on_tick: Tick | None = None) -> RunState:
         """See ``Launcher.wait``. Looks soon at first, then every twentieth of the time gone by."""
+        ended = self._ended.pop(handle.run_dir, None)
+        if ended is not None:
+            return ended
         began = time.monotonic()
         before_s = self._age_s(handle)
         while True:
-            state = self.poll(handle)
+            waited_s = time.monotonic() - began
+            state = self._look(handle, waited_s)
             if state.state != "running":
                 return state
-            waited_s = time.monotonic() - began
             if on_tick is not None:
-                on_tick(state, before_s + waited_s)
-            time.sleep(min(max(_FASTEST_S, waited_s * _SHARE), _SLOWEST_S))
+                on_tick(state, before_s + time.monotonic() - began)
+
+    def _look(self, handle: Handle, waited_s: float) -> RunState:
+        """How a run stands a moment from now, or as soon as it is over."""
+        pause_s = min(max(_FASTEST_S, waited_s * _SHARE), _SLOWEST_S)
+        if not isinstance(self._transport, Waiting):
+            state = self.poll(handle)
+            if state.state == "running":
+                time.sleep(pause_s)
+            return state
+        # The far end tells at once; in between it is only asked for the sake of whoever watches.
+        waited = self._transport.wait_run(handle.run_dir, max(pause_s, _TICK_S))
+        status = json.loads(waited.status_bytes) if waited.status_bytes else None
+        return RunState(waited.state, status, waited.stdout_bytes, waited.stderr_bytes)
 
     def _age_s(self, handle: Handle) -> float:
         """Seconds since the run was started, by the host's own clock since boot."""
@@ -167,6 +197,12 @@ def _start_arguments(request: LaunchRequest) -> list[str]:
     for name, value in request.command.env.items():
         arguments += ["--env", f"{name}={value}"]
     return [*arguments, "--", *request.command.argv]
+
+
+def _run_state(words: dict[str, Any]) -> RunState:
+    """What ``state`` printed."""
+    sizes = (words.get("stdout_bytes"), words.get("stderr_bytes"))
+    return RunState(words["state"], words.get("status"), *sizes)
 
 
 def _seconds(value: float) -> str:

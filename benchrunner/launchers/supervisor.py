@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchrunner.errors import BuildError, ConfigurationError, TransportError
+from benchrunner.transports import ConnectionLostError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +18,15 @@ if TYPE_CHECKING:
 
 PROGRAM = "br-supervise"
 COMPILE_FLAGS = ("-std=c17", "-O2")
+ReadyMade = Callable[[], Path]
+"""Gives a supervisor's binary on the controller."""
 _COMPILE_LIMIT_S = 120.0
 _SHORT_S = 20.0
 _INSTALL = "apt-get install -y gcc libc6-dev"
+
+
+class NoCompilerError(BuildError):
+    """A host has no C compiler."""
 
 
 def supervisor_sources() -> Path:
@@ -48,25 +56,51 @@ def source_hash(source_dir: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def ensure_supervisor(transport: Transport, source_dir: Path, cache_dir: str) -> str:
+def ensure_supervisor(
+    transport: Transport, source_dir: Path, cache_dir: str, ready_made: ReadyMade | None = None
+) -> str:
     """Returns the path of the supervisor's binary on the host; compiles it if it is not cached.
 
     Two controllers may do so at once: each compiles in a folder of its own, and whichever rename
     comes last puts the same program in place. So no lock is needed, and none can be left behind.
 
+    Args:
+        transport: The host.
+        source_dir: Of the sources, here.
+        cache_dir: On the host.
+        ready_made: Makes a static binary here, for a host that has no compiler.
+
     Raises:
-        BuildError: The host has no C compiler, or it refuses the sources.
+        BuildError: The host has no C compiler and cannot run what is made here, or its compiler
+            refuses the sources.
     """
     folder = f"{cache_dir}/supervisor/{source_hash(source_dir)}"
     program = f"{folder}/{PROGRAM}"
     if transport.size(program) is None:
         work = f"{folder}/build-{secrets.token_hex(4)}"
         try:
-            _compile(transport, source_dir, work)
+            try:
+                _compile(transport, source_dir, work)
+            except NoCompilerError as missing:
+                if ready_made is None:
+                    raise
+                _deliver(transport, ready_made(), work, missing)
             _checked(transport, ["mv", "-f", "--", f"{work}/{PROGRAM}", program])
         finally:
             transport.run(["rm", "-rf", "--", work], timeout_s=_SHORT_S)
     return program
+
+
+def _deliver(transport: Transport, binary: Path, work: str, missing: BuildError) -> None:
+    """Sends a static program; it must be of the host's kind of machine."""
+    transport.put(binary, f"{work}/{PROGRAM}", 0o755)
+    try:
+        _checked(transport, [f"{work}/{PROGRAM}", "--version"])
+    except (BuildError, TransportError) as error:
+        raise BuildError(
+            f"{missing.message}; the one compiled here does not run there: {error.message}",
+            missing.hint,
+        ) from error
 
 
 def _compile(transport: Transport, source_dir: Path, work: str) -> None:
@@ -79,8 +113,10 @@ def _compile(transport: Transport, source_dir: Path, work: str) -> None:
         done = transport.run([*argv, "-static"], cwd=work, timeout_s=_COMPILE_LIMIT_S)
         if done.exit_code != 0:
             done = transport.run(argv, cwd=work, timeout_s=_COMPILE_LIMIT_S)
+    except ConnectionLostError:
+        raise
     except TransportError as error:
-        raise BuildError(
+        raise NoCompilerError(
             f"the supervisor cannot be compiled on {transport.host}: {error.message}", _INSTALL
         ) from error
     if done.exit_code != 0:

@@ -1,7 +1,7 @@
 """What is missing on a machine, what each thing is for, and the commands that mend it.
 
-In: a transport, the work directory and the Debian packages that the catalog's engines and tools
-name. Out: checks; nothing is installed.
+In: a transport, directories or a host's definition, and the Debian packages that the catalog's
+engines and tools name. Out: checks; nothing is installed, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -10,24 +10,32 @@ import posixpath
 import shlex
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchrunner.probes.check import Check
+from benchrunner.probes.mounts import check_mounted
 from benchrunner.probes.preconditions import (
     check_direct_io,
     check_drop_caches,
     check_free_space,
     check_io_uring,
     check_writable,
+    facts_checks,
 )
 from benchrunner.workdir import disk_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from benchrunner import definitions
     from benchrunner.transports import Transport
 
 _LIMIT_S = 60.0
+_MAX_CLOCK_OFFSET_S = 1.0
+"""Times of a trial are the host's own; beyond a second they no longer fit those of the controller
+in anybody's notes. Durations do not depend on it: they are monotonic."""
+_MAX_PERF_PARANOID = 1
+"""Up to which an ordinary user may profile a process of his own, the kernel included."""
 _SPACE_BYTES = 5 * 2**30
 """A source tree with its objects, a database of the smoke scale, and room."""
 
@@ -60,7 +68,11 @@ PROGRAMS = (
     Program("ccache", "ccache", "building a version again in a fraction of the time"),
     Program("db_bench", "rocksdb-tools", "the source system of RocksDB"),
     Program("fio", "fio", "fio workloads, and what the device can do at all"),
+    Program("numactl", "numactl", "variants that place memory on NUMA nodes"),
+    Program("perf", "linux-perf", "profiles of a step"),
 )
+_BUILDING = ("cc", "c++", "make", "cargo", "git", "ccache")
+"""What a host does not need whose engines are compiled on the controller."""
 ROCKSDB_PACKAGES = dict.fromkeys(
     (
         "libgflags-dev", "libsnappy-dev", "zlib1g-dev", "liblz4-dev", "libzstd-dev", "libbz2-dev",
@@ -104,21 +116,105 @@ def doctor(transport: Transport, work_dir: str, needs: Needs | None = None) -> t
         work_dir: Where databases and runs would be; absolute.
         needs: What the catalog asks for beside the built-in list.
     """
-    asked = needs or Needs()
     work_dir = _nearest_folder(transport, work_dir)
+    return (
+        _python(),
+        *_installed(transport, needs or Needs()),
+        *_directory(transport, work_dir, _SPACE_BYTES),
+        check_io_uring(transport),
+        check_drop_caches(transport),
+    )
+
+
+def host_checks(
+    transport: Transport, host: definitions.Host, needs: Needs | None, facts: Mapping[str, Any]
+) -> tuple[Check, ...]:
+    """Checks all that a host of the inventory needs, once it is reached.
+
+    Args:
+        transport: The host.
+        host: Its definition.
+        needs: What the catalog asks for beside the built-in list.
+        facts: Facts just taken there (``collect_facts``).
+    """
+    asked = needs or Needs()
+    checks = list(_installed(transport, asked))
+    if host.build == "controller":
+        packages = ROCKSDB_PACKAGES if asked.packages is None else asked.packages
+        checks = [check for check in checks if check.name not in (*_BUILDING, *packages)]
+    space = _SPACE_BYTES if host.limits.disk_gib is None else round(host.limits.disk_gib * 2**30)
+    databases = list(host.data)[:1] or [host.work_dir]
+    for path in dict.fromkeys((host.work_dir, *host.data, *host.wal)):
+        if path:
+            folder = _nearest_folder(transport, path)
+            checks += _directory(transport, folder, space if path in databases else None)
+    for path, wanted in {**host.data, **host.wal}.items():
+        checks.append(check_mounted(transport, path, wanted))
+    return (
+        *checks,
+        check_io_uring(transport),
+        check_drop_caches(transport),
+        check_clock(facts.get("now", {})),
+        check_perf(facts.get("kernel", {}).get("perf_event_paranoid")),
+        *(check for check in facts_checks(facts) if not _tuned_away(check, host)),
+    )
+
+
+def check_clock(now: Mapping[str, Any]) -> Check:
+    """Whether the host's clock and the controller's agree, as far as the round trip lets one tell.
+
+    Args:
+        now: The facts under ``now``: ``clock_ahead_s`` and ``round_trip_s``.
+    """
+    purpose = "start and end times that fit those of other hosts"
+    ahead_s, trip_s = now.get("clock_ahead_s"), now.get("round_trip_s") or 0.0
+    if ahead_s is None:
+        return Check("clock", None, "the host does not tell its time", required=False)
+    least, most = ahead_s - trip_s, ahead_s
+    evidence = f"the host's clock is {least:+.1f} to {most:+.1f} s ahead of this machine's"
+    if least <= _MAX_CLOCK_OFFSET_S and most >= -_MAX_CLOCK_OFFSET_S:
+        return Check("clock", ok=True, evidence=evidence, required=False, purpose=purpose)
+    remedy = "sudo apt-get install -y chrony && sudo chronyc makestep"
+    return Check("clock", ok=False, evidence=evidence, remedy_command=remedy, required=False,
+                 purpose=purpose)  # fmt: skip
+
+
+def check_perf(paranoid: int | None) -> Check:
+    """Whether an ordinary user may profile."""
+    purpose = "profiles of a step"
+    if paranoid is None:
+        return Check("perf-events", None, "kernel.perf_event_paranoid is not known here",
+                     required=False, purpose=purpose)  # fmt: skip
+    ok = paranoid <= _MAX_PERF_PARANOID
+    evidence = f"kernel.perf_event_paranoid is {paranoid}"
+    remedy = "" if ok else f"sudo sysctl kernel.perf_event_paranoid={_MAX_PERF_PARANOID}"
+    return Check("perf-events", ok, evidence, remedy, required=False, purpose=purpose)
+
+
+def _tuned_away(check: Check, host: definitions.Host) -> bool:
+    """Whether a sweep changes that setting by itself."""
+    by_setting = {"cpu-governor": "governor", "transparent-huge-pages": "transparent_huge_pages"}
+    return by_setting.get(check.name) in host.tune
+
+
+def _installed(transport: Transport, asked: Needs) -> tuple[Check, ...]:
+    """Programs and packages, in one round trip."""
     packages = ROCKSDB_PACKAGES if asked.packages is None else asked.packages
     programs = {program.name: program for program in (*PROGRAMS, *asked.programs)}
     argv = ["sh", "-c", _SCRIPT, "sh", *programs, "--", *packages]
     found = read_installed(transport.run(argv, timeout_s=_LIMIT_S).stdout.decode(errors="replace"))
     return (
-        _python(),
         *(_program(program, found) for program in programs.values()),
         *(_package(name, purpose, found) for name, purpose in packages.items()),
-        check_free_space(disk_free(transport, work_dir), _SPACE_BYTES, work_dir),
-        check_writable(transport, work_dir),
-        check_direct_io(transport, work_dir),
-        check_io_uring(transport),
-        check_drop_caches(transport),
+    )
+
+
+def _directory(transport: Transport, folder: str, space_bytes: int | None) -> tuple[Check, ...]:
+    """What a folder must be able to do for databases and runs."""
+    return (
+        check_free_space(disk_free(transport, folder), space_bytes, folder),
+        check_writable(transport, folder),
+        check_direct_io(transport, folder),
     )
 
 

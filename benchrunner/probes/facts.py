@@ -33,11 +33,13 @@ def collect_facts(transport: Transport, directories: Sequence[str], host: str) -
         host: Its name in the inventory.
     """
     script = resources.files("benchrunner.probes").joinpath("facts.sh").read_text("utf-8")
-    asked_at = time.time()
+    asked_at, began_s = time.time(), time.monotonic()
     done = transport.run(["sh", "-c", script, "sh", *directories], timeout_s=_LIMIT_S)
     output = read_output(done.stdout.decode(errors="replace"))
     facts = facts_from(output, directories)
-    # The host read its clock soon after it was asked; the round trip bounds the error.
+    # The host read its clock somewhere within the round trip: it is ahead by at most so much, and
+    # by at least that less the round trip.
+    facts["now"]["round_trip_s"] = round(time.monotonic() - began_s, 3)
     clock_s = facts["now"]["clock_unix_s"]
     facts["now"]["clock_ahead_s"] = None if clock_s is None else round(clock_s - asked_at, 3)
     boot_id = output.line("/proc/sys/kernel/random/boot_id") or ""

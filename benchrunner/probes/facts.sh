@@ -13,14 +13,18 @@ files /proc/cpuinfo /proc/meminfo /proc/cmdline /proc/swaps /proc/loadavg /proc/
   /proc/sys/kernel/osrelease /proc/sys/kernel/version /proc/sys/kernel/random/boot_id \
   /proc/sys/kernel/io_uring_disabled /proc/sys/kernel/numa_balancing \
   /proc/sys/kernel/randomize_va_space /proc/sys/kernel/tainted \
+  /proc/sys/kernel/perf_event_paranoid \
   /proc/sys/vm/swappiness /proc/sys/vm/dirty_ratio /proc/sys/vm/dirty_background_ratio \
   /proc/sys/vm/zone_reclaim_mode /proc/sys/vm/overcommit_memory \
   /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag \
+  /sys/kernel/mm/ksm/run /sys/module/damon_*/parameters/enabled \
+  /sys/kernel/mm/damon/admin/kdamonds/[0-9]*/state \
   $cpu/online $cpu/isolated $cpu/smt/active $cpu/intel_pstate/no_turbo $cpu/cpufreq/boost \
   $cpu/vulnerabilities/* $cpu/cpu0/cache/index*/level $cpu/cpu0/cache/index*/type \
   $cpu/cpu0/cache/index*/size \
   $cpu/cpu[0-9]*/topology/core_id $cpu/cpu[0-9]*/topology/physical_package_id \
   $cpu/cpu[0-9]*/cpufreq/scaling_governor $cpu/cpu0/cpufreq/scaling_driver \
+  $cpu/cpu[0-9]*/cpufreq/energy_performance_preference $cpu/cpuidle/current_driver \
   $cpu/cpu0/cpufreq/cpuinfo_max_freq $cpu/cpu0/cpufreq/cpuinfo_min_freq \
   /sys/devices/system/node/node*/cpulist /sys/devices/system/node/node*/distance \
   /sys/devices/system/node/node*/meminfo \
@@ -32,6 +36,10 @@ section clock
 date +%s.%N
 section machine
 uname -m
+section open files
+ulimit -n
+section irqbalance
+if grep -qsx irqbalance /proc/[0-9]*/comm; then echo 1; else echo 0; fi
 section libc
 getconf GNU_LIBC_VERSION 2>/dev/null
 section virtualisation
@@ -79,7 +87,7 @@ device() (
   paths=
   for file in size dm/name md/level loop/backing_file device/model device/vendor \
     device/firmware_rev device/rev queue/rotational queue/scheduler queue/nr_requests \
-    queue/max_sectors_kb queue/read_ahead_kb queue/write_cache queue/nomerges \
+    queue/max_sectors_kb queue/max_hw_sectors_kb queue/read_ahead_kb queue/write_cache queue/nomerges \
     queue/logical_block_size queue/physical_block_size queue/wbt_lat_usec queue/discard_max_bytes
   do paths="$paths /sys/class/block/$name/$file"; done
   printf 'device %s\n' "$name"

@@ -37,6 +37,10 @@ def cpu(output: Output) -> dict[str, Any]:
         "smt": yes_or_no(output.line(f"{_CPU}/smt/active")),
         "governor": _all_equal(output.matching(rf"{_CPU}/cpu(\d+)/cpufreq/scaling_governor")),
         "frequency_driver": output.line(f"{_CPU}/cpu0/cpufreq/scaling_driver"),
+        "energy_preference": _all_equal(
+            output.matching(rf"{_CPU}/cpu(\d+)/cpufreq/energy_performance_preference")
+        ),
+        "idle_driver": output.line(f"{_CPU}/cpuidle/current_driver"),
         "max_mhz": _mhz(output.number(f"{_CPU}/cpu0/cpufreq/cpuinfo_max_freq")),
         "min_mhz": _mhz(output.number(f"{_CPU}/cpu0/cpufreq/cpuinfo_min_freq")),
         "turbo": _turbo(output),
@@ -96,6 +100,8 @@ def memory(output: Output) -> dict[str, Any]:
         "huge_page_kib": info.get("Hugepagesize"),
         "transparent_huge_pages": chosen(output.line(f"{thp}/enabled")),
         "transparent_huge_pages_defrag": chosen(output.line(f"{thp}/defrag")),
+        "ksm": _ksm(output),
+        "damon": _damon(output),
         "swappiness": output.number("/proc/sys/vm/swappiness"),
         "dirty_ratio": output.number("/proc/sys/vm/dirty_ratio"),
         "dirty_background_ratio": output.number("/proc/sys/vm/dirty_background_ratio"),
@@ -128,15 +134,18 @@ def kernel(output: Output) -> dict[str, Any]:
         ),
         "io_uring_disabled": io_uring,
         "randomize_va_space": output.number("/proc/sys/kernel/randomize_va_space"),
+        "perf_event_paranoid": output.number("/proc/sys/kernel/perf_event_paranoid"),
+        "irq_balance": yes_or_no(output.section("irqbalance")),
         "tainted": output.number("/proc/sys/kernel/tainted"),
     }
 
 
 def operating_system(output: Output) -> dict[str, Any]:
-    """Name of the distribution and the C library."""
+    """Name of the distribution, the C library, and how many files a process of ours may open."""
     names = (line.partition("=") for line in output.files.get("/etc/os-release", ()))
     release = {name: value.strip('"') for name, _, value in names}
-    return {"name": release.get("PRETTY_NAME"), "libc": output.section("libc")}
+    return {"name": release.get("PRETTY_NAME"), "libc": output.section("libc"),
+            "open_files": whole_number(output.section("open files"))}  # fmt: skip
 
 
 def virtualisation(output: Output) -> dict[str, Any]:
@@ -221,6 +230,21 @@ def _node_memory(output: Output, node: str) -> int | None:
     lines = output.files.get(f"/sys/devices/system/node/node{node}/meminfo", ())
     found = (re.search(r"MemTotal:\s+(\d+)", line) for line in lines)
     return next((int(match[1]) for match in found if match), None)
+
+
+def _ksm(output: Output) -> bool | None:
+    run = output.number("/sys/kernel/mm/ksm/run")
+    return None if run is None else run == 1
+
+
+def _damon(output: Output) -> list[str] | None:
+    """What of DAMON is on, by name; ``None`` where its files are not there or not for our eyes."""
+    modules = output.matching(r"/sys/module/(damon_\w+)/parameters/enabled")
+    threads = output.matching(r"/sys/kernel/mm/damon/admin/kdamonds/(\d+)/state")
+    if not modules and not threads:
+        return None
+    on = [name for name, value in modules.items() if yes_or_no(value)]
+    return sorted(on) + [f"kdamond {name}" for name, value in threads.items() if value == "on"]
 
 
 def _hypervisor(output: Output) -> str | None:

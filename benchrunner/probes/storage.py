@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchrunner.probes.text import Output, chosen, read_files, yes_or_no
 
@@ -54,6 +54,7 @@ def _disk(files: Output, name: str) -> dict[str, Any]:
         "scheduler": chosen(files.line(f"{queue}/scheduler")),
         "nr_requests": files.number(f"{queue}/nr_requests"),
         "max_sectors_kib": files.number(f"{queue}/max_sectors_kb"),
+        "max_hw_sectors_kib": files.number(f"{queue}/max_hw_sectors_kb"),
         "read_ahead_kib": files.number(f"{queue}/read_ahead_kb"),
         "write_cache": files.line(f"{queue}/write_cache"),
         "no_merges": files.number(f"{queue}/nomerges"),
@@ -70,19 +71,36 @@ def file_system(output: Output, directory: int) -> dict[str, Any] | None:
     usage = _usage(output, directory)
     if usage is None:
         return None
-    _, mount_point = usage
-    for line in reversed(output.files.get("/proc/self/mountinfo", ())):
+    (total_kib, _, _), point = usage
+    mount = mount_of(output.files.get("/proc/self/mountinfo", ()), point)
+    if mount is None:
+        return {"mount_point": point, "total_kib": total_kib}
+    return {
+        "type": mount.kind,
+        "source": mount.source,
+        "mount_point": point,
+        "options": list(mount.options),
+        "total_kib": total_kib,
+    }
+
+
+class MountInfo(NamedTuple):
+    """A line of /proc/self/mountinfo."""
+
+    kind: str
+    source: str
+    options: tuple[str, ...]
+
+
+def mount_of(mountinfo: Sequence[str], point: str) -> MountInfo | None:
+    """The topmost mount at a mount point, from the lines of /proc/self/mountinfo."""
+    for line in reversed(mountinfo):
         mount, _, rest = line.partition(" - ")
         fields, (kind, source, *options) = mount.split(), rest.split()
-        if _unescape(fields[4]) == mount_point:
-            return {
-                "type": kind,
-                "source": _unescape(source),
-                "mount_point": mount_point,
-                "options": sorted({*fields[5].split(","), *",".join(options).split(",")} - {""}),
-                "total_kib": usage[0][0],
-            }
-    return {"mount_point": mount_point, "total_kib": usage[0][0]}
+        if _unescape(fields[4]) == point:
+            every = sorted({*fields[5].split(","), *",".join(options).split(",")} - {""})
+            return MountInfo(kind, _unescape(source), tuple(every))
+    return None
 
 
 def free_kib(output: Output, directory: int) -> int | None:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchrunner.binaries import printed_version
+from benchrunner.binaries import Ask, ask_here, printed_version
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
 from benchrunner.sources.tree import Tree
@@ -40,9 +40,9 @@ def find(engine: str, source: Source, text: str, cache: Path) -> SourceRef | Non
     return available(engine, source)[0] if text == WORD else None
 
 
-def installed_version(binary: str, source: Source) -> str:
+def installed_version(binary: str, source: Source, ask: Ask = ask_here) -> str:
     """The first version number that the binary prints; ``system`` when it prints none."""
-    return printed_version(binary, source.version_argv) or WORD
+    return printed_version(binary, source.version_argv, ask) or WORD
 
 
 def remedy(source: Source) -> str:

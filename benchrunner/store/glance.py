@@ -84,7 +84,7 @@ def _of_file(path: Path, limit: int) -> tuple[SweepGlance, ...]:
             counts[sweep_id][TrialState(state)] = count
     finally:
         connection.close()
-    return tuple(SweepGlance(*row, counts[row[0]]) for row in rows)
+    return tuple(SweepGlance(number, name, at, counts[number]) for number, name, at in rows)
 
 
 def _of_store(where: str, limit: int) -> tuple[SweepGlance, ...]:

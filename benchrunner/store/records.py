@@ -149,6 +149,19 @@ class Records(StoreBase):
         """Host facts by their id; ``None`` when they were never stored."""
         return self._facts([facts_id]).get(facts_id)
 
+    def last_facts(self, host: str) -> HostFacts | None:
+        """Those under which a trial was last begun on a host; ``None`` before the first one."""
+        statement = (
+            select(trial.c.facts_id)
+            .join(job, job.c.id == trial.c.job_id)
+            .where(job.c.host == host, trial.c.facts_id.is_not(None))
+            .order_by(trial.c.sweep_id.desc(), trial.c.started_at.desc())
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            found = connection.execute(statement).scalar()
+        return None if found is None else self.facts(found)
+
     def add_ceiling(self, value: CeilingRow) -> None:
         """Stores what a host's device can do; its step run tells the workload and step."""
         names = ("host", "device", "metric", "value", "taken_at", "step_run_id")

@@ -8,7 +8,7 @@ it carries, and never gives a command to a shell of its own making: it quotes on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from benchrunner.errors import TransportError
 
@@ -28,6 +28,52 @@ class Completed:
 
 class MissingFileError(TransportError):
     """A file or folder is not there; told apart because that is often an answer."""
+
+
+class UnreachableError(TransportError):
+    """No connection to the host comes about: it is off, or its name, port or way is wrong."""
+
+
+class ConnectionLostError(TransportError):
+    """A connection that was there broke."""
+
+
+class OutcomeUnknownError(ConnectionLostError):
+    """A connection broke while a command ran: nobody here knows whether it did its work."""
+
+
+class LoginRefusedError(TransportError):
+    """The host does not accept any of the keys."""
+
+
+class UnknownHostKeyError(TransportError):
+    """Nobody has said yet that the key which a host offers is really that host's."""
+
+
+class ChangedHostKeyError(TransportError):
+    """A host offers another key than the one known for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How a supervised run stands when a wait is over; see ``launchers.RunState``."""
+
+    state: Literal["absent", "running", "finished", "lost"]
+    status_bytes: bytes | None
+    """Contents of ``status.json`` once finished."""
+    stdout_bytes: int | None
+    stderr_bytes: int | None
+    reason: str | None = None
+    """Why it is lost."""
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A transport whose far end tells by itself that a supervised run is over."""
+
+    def wait_run(self, run_dir: str, timeout_s: float) -> Waited:
+        """Waits until a run is over, or so long; a run that goes on is ``running``."""
+        ...
 
 
 class Transport(Protocol):

@@ -42,7 +42,7 @@ class LocalTransport:
         except subprocess.TimeoutExpired:
             _end_group(process)
             raise TransportError(
-                f"{_words(argv)} did not end within {timeout_s:g} s on {self.host}",
+                f"{words_of(argv)} did not end within {timeout_s:g} s on {self.host}",
                 "find out what it waits for by running it by hand",
             ) from None
         except BaseException:
@@ -73,14 +73,14 @@ class LocalTransport:
         except FileNotFoundError as error:
             if cwd is not None and not Path(cwd).is_dir():
                 raise MissingFileError(
-                    f"{_words(argv)} cannot run in {cwd} on {self.host}: no such folder"
+                    f"{words_of(argv)} cannot run in {cwd} on {self.host}: no such folder"
                 ) from error
             raise TransportError(
                 f"{argv[0]} was not found on {self.host}", "benchrunner doctor"
             ) from error
         except (OSError, ValueError) as error:
-            why = _reason(error)
-            raise TransportError(f"{_words(argv)} cannot run on {self.host}: {why}") from error
+            why = reason(error)
+            raise TransportError(f"{words_of(argv)} cannot run on {self.host}: {why}") from error
 
     def put(self, local: Path, remote: str, mode: int | None = None) -> None:
         """See ``Transport.put``."""
@@ -128,15 +128,16 @@ class LocalTransport:
             missing = error.filename or "it"
             raise MissingFileError(f"{what} on {self.host}: {missing} is not there") from error
         except (OSError, ValueError) as error:
-            raise TransportError(f"{what} on {self.host}: {_reason(error)}") from error
+            raise TransportError(f"{what} on {self.host}: {reason(error)}") from error
 
 
-def _words(argv: Sequence[str]) -> str:
+def words_of(argv: Sequence[str]) -> str:
+    """A command for a message, cut when it is long."""
     text = " ".join(argv)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """The sentence inside an error of the operating system or of ``shutil``."""
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         source, _target, why = error.args[0][0]

@@ -9,6 +9,7 @@ enum {
   EXIT_USAGE = 2,
   EXIT_TAKEN = 3,
   EXIT_REFUSED = 4,
+  EXIT_HELD = 5,
 };
 
 struct front {

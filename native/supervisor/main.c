@@ -1,12 +1,16 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "du.h"
 #include "files.h"
 #include "front.h"
 #include "inspect.h"
+#include "lease.h"
 #include "options.h"
 #include "ours.h"
+#include "pack.h"
+#include "serve.h"
 #include "start.h"
 #include "stop.h"
 #include "version.h"
@@ -28,12 +32,24 @@ static const char kHelp[] =
     "      --foreground      stay until the run has ended\n"
     "      --in DIR --fresh FOLDER ... --make DIR ... --marker TEXT\n"
     "                        first what `fresh` does, unless the run was started already\n"
+    "      --await S         stay up to S seconds; print the state as well if it ended\n"
+    "      --lease FILE --owner ID --fence N\n"
+    "                        only while this lease is held; also with fresh and remove\n"
     "  br-supervise state --run-dir DIR\n"
     "  br-supervise stop --run-dir DIR [--grace S]\n"
     "  br-supervise du DIR...\n"
     "  br-supervise fresh --in DIR --fresh FOLDER [--make DIR]... [--marker TEXT]\n"
     "      empties FOLDER, a marked one below the claimed DIR, and makes folders in it\n"
     "  br-supervise remove --in DIR --folder FOLDER\n"
+    "  br-supervise pack --run-dir DIR [--limit BYTES] [--newest-in DIR --glob PATTERN]\n"
+    "      prints a run folder's files as one stream\n"
+    "  br-supervise lease take --owner ID --store ID --about TEXT --stale S [--lock FILE]\n"
+    "      [--process TEXT] [--dead ID]\n"
+    "  br-supervise lease renew|release --lock FILE --owner ID --fence N\n"
+    "  br-supervise lease show [--lock FILE]\n"
+    "      who may use this host\n"
+    "  br-supervise serve\n"
+    "      answers requests on stdin, for a controller; see README.md\n"
     "  br-supervise --help | --version\n"
     "\n"
     "Examples:\n"
@@ -44,13 +60,23 @@ static const char kHelp[] =
     "  br-supervise du /data/db\n"
     "\n"
     "Exit codes: 0 done, 1 it could not be done, 2 wrong usage, 3 the run folder is taken,\n"
-    "4 a folder is not ours: it was not touched.\n"
+    "4 a folder is not ours: it was not touched, 5 another controller holds the lease.\n"
     "The files of a run folder are described in README.md.\n";
 
 int main(int argc, char** argv) {
   sanitize_descriptors();
+  if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+    return serve_command();
+  }
+  if (argc >= 2 && strcmp(argv[1], "lease") == 0) {
+    return lease_command(argc - 1, argv + 1);
+  }
   static struct options options;  // what it points to lives as long as the process
   options_parse(argc, argv, &options);
+  const int admitted = lease_admit(&options.lease, options.request.run_dir);
+  if (admitted != EXIT_OK) {
+    return admitted;
+  }
   switch (options.verb) {
     case VERB_START:
       return start_command(&options.request);
@@ -64,6 +90,8 @@ int main(int argc, char** argv) {
       return ours_fresh(&options.request.fresh);
     case VERB_REMOVE:
       return ours_remove_all(&options.request.fresh);
+    case VERB_PACK:
+      return pack_command(&options.pack);
     case VERB_HELP:
       fputs(kHelp, stdout);
       return EXIT_OK;

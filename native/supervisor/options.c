@@ -30,7 +30,19 @@ enum option_id {
   OPTION_FRESH,
   OPTION_MAKE,
   OPTION_MARKER,
+  OPTION_LEASE,
+  OPTION_OWNER,
+  OPTION_FENCE,
+  OPTION_AWAIT,
+  OPTION_LIMIT,
+  OPTION_NEWEST_IN,
+  OPTION_GLOB,
 };
+
+#define LEASE_OPTIONS                                   \
+  {"lease", required_argument, NULL, OPTION_LEASE},     \
+      {"owner", required_argument, NULL, OPTION_OWNER}, \
+      {"fence", required_argument, NULL, OPTION_FENCE}
 
 static const struct option kNoOptions[] = {{0}};
 
@@ -57,16 +69,26 @@ static const struct option kStartOptions[] = {
     {"fresh", required_argument, NULL, OPTION_FRESH},
     {"make", required_argument, NULL, OPTION_MAKE},
     {"marker", required_argument, NULL, OPTION_MARKER},
+    {"await", required_argument, NULL, OPTION_AWAIT},
+    LEASE_OPTIONS,
     {0}};
+
+static const struct option kPackOptions[] = {{"run-dir", required_argument, NULL, OPTION_RUN_DIR},
+                                             {"limit", required_argument, NULL, OPTION_LIMIT},
+                                             {"newest-in", required_argument, NULL, OPTION_NEWEST_IN},
+                                             {"glob", required_argument, NULL, OPTION_GLOB},
+                                             {0}};
 
 static const struct option kFreshOptions[] = {{"in", required_argument, NULL, OPTION_IN},
                                               {"fresh", required_argument, NULL, OPTION_FRESH},
                                               {"make", required_argument, NULL, OPTION_MAKE},
                                               {"marker", required_argument, NULL, OPTION_MARKER},
+                                              LEASE_OPTIONS,
                                               {0}};
 
 static const struct option kRemoveOptions[] = {{"in", required_argument, NULL, OPTION_IN},
                                                {"folder", required_argument, NULL, OPTION_FRESH},
+                                               LEASE_OPTIONS,
                                                {0}};
 
 static const struct verb_options {
@@ -78,10 +100,11 @@ static const struct verb_options {
               [VERB_DU] = {"du", kNoOptions},
               [VERB_FRESH] = {"fresh", kFreshOptions},
               [VERB_REMOVE] = {"remove", kRemoveOptions},
+              [VERB_PACK] = {"pack", kPackOptions},
               [VERB_HELP] = {"--help", kNoOptions},
               [VERB_VERSION] = {"--version", kNoOptions}};
 
-__attribute__((format(printf, 1, 2))) static _Noreturn void usage_error(const char* format, ...) {
+void usage_error(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fputs("br-supervise: ", stderr);
@@ -91,7 +114,7 @@ __attribute__((format(printf, 1, 2))) static _Noreturn void usage_error(const ch
   exit(EXIT_USAGE);
 }
 
-static int64_t parse_seconds(const char* option, const char* text, double least) {
+int64_t parse_seconds(const char* option, const char* text, double least) {
   char* end;
   const double seconds = strtod(text, &end);
   if (end == text || *end != '\0' || !isfinite(seconds)) {
@@ -112,7 +135,7 @@ static char* current_directory(void) {
 }
 
 // Not canonical: the directory need not exist yet.
-static const char* absolute(const char* path) {
+const char* absolute(const char* path) {
   if (path[0] == '/') {
     return path;
   }
@@ -143,11 +166,51 @@ static const char* checked_env(const char* entry) {
   return entry;
 }
 
-static const char* not_empty(const char* option, const char* value) {
+const char* not_empty(const char* option, const char* value) {
   if (value[0] == '\0') {
     usage_error("%s needs a value", option);
   }
   return value;
+}
+
+static int64_t parse_bytes(const char* option, const char* text) {
+  char* end;
+  errno = 0;
+  const long long bytes = strtoll(text, &end, 10);
+  if (end == text || *end != '\0' || errno != 0 || bytes < 0) {
+    usage_error("%s: '%s' is not a number of bytes", option, text);
+  }
+  return bytes;
+}
+
+static void apply_pack(struct pack_request* pack, int id, const char* value) {
+  if (id == OPTION_LIMIT) {
+    pack->limit_bytes = parse_bytes("--limit", value);
+  } else if (id == OPTION_NEWEST_IN) {
+    pack->newest_in = absolute(not_empty("--newest-in", value));
+  } else {
+    pack->glob = not_empty("--glob", value);
+  }
+}
+
+int64_t parse_fence(const char* text) {
+  char* end;
+  errno = 0;
+  const long long fence = strtoll(text, &end, 10);
+  if (end == text || *end != '\0' || errno != 0 || fence < 1) {
+    usage_error("--fence: '%s' is not a number from 1 on", text);
+  }
+  return fence;
+}
+
+static void apply_lease(struct lease_claim* lease, int id, const char* value) {
+  if (id == OPTION_LEASE) {
+    lease->file = absolute(not_empty("--lease", value));
+  } else if (id == OPTION_OWNER) {
+    lease->owner = not_empty("--owner", value);
+  } else {
+    lease->fence = parse_fence(value);
+  }
 }
 
 static void apply_path(struct request* r, int id, const char* value) {
@@ -223,6 +286,19 @@ static void apply(struct options* o, int id, const char* value) {
     case OPTION_MARKER:
       apply_folder(&r->fresh, id, value);
       break;
+    case OPTION_AWAIT:
+      r->await_ns = parse_seconds("--await", value, 0);
+      break;
+    case OPTION_LIMIT:
+    case OPTION_NEWEST_IN:
+    case OPTION_GLOB:
+      apply_pack(&o->pack, id, value);
+      break;
+    case OPTION_LEASE:
+    case OPTION_OWNER:
+    case OPTION_FENCE:
+      apply_lease(&o->lease, id, value);
+      break;
     default:
       apply_path(r, id, value);
   }
@@ -251,7 +327,7 @@ static enum verb find_verb(const char* word) {
       return (enum verb)v;
     }
   }
-  usage_error("'%s' is none of start, state, stop, du, fresh, remove, --help, --version", word);
+  usage_error("'%s' is none of start, state, stop, du, fresh, remove, pack, lease, serve, --help, --version", word);
 }
 
 static void finish_folders(const char* verb, struct our_folders* folders, bool required) {
@@ -264,6 +340,13 @@ static void finish_folders(const char* verb, struct our_folders* folders, bool r
   }
   if (folders->marker == NULL) {
     folders->marker = "{}";
+  }
+}
+
+static void finish_lease(const char* verb, const struct lease_claim* lease) {
+  const int given = (lease->file != NULL) + (lease->owner != NULL) + (lease->fence != 0);
+  if (given != 0 && given != 3) {
+    usage_error("%s: --lease, --owner and --fence go together", verb);
   }
 }
 
@@ -286,17 +369,24 @@ static void finish_start(int first, int argc, char** argv, struct request* r) {
 void options_parse(int argc, char** argv, struct options* o) {
   *o = (struct options){
       .stop_grace_ns = -1,
+      .pack.limit_bytes = INT64_MAX,
       .request = {.grace_ns = 5 * NS_PER_SECOND, .interval_ns = NS_PER_SECOND}};
   if (argc < 2) {
-    usage_error("needs one of start, state, stop, du, fresh, remove");
+    usage_error("needs one of start, state, stop, du, fresh, remove, pack, lease, serve");
   }
   o->verb = find_verb(argv[1]);
   const int first = parse_options(argc - 1, argv + 1, kVerbs[o->verb].options, o) + 1;
-  const bool has_run_dir = o->verb == VERB_START || o->verb == VERB_STATE || o->verb == VERB_STOP;
+  const bool has_run_dir = o->verb == VERB_START || o->verb == VERB_STATE ||
+                           o->verb == VERB_STOP || o->verb == VERB_PACK;
   if (has_run_dir && o->request.run_dir == NULL) {
     usage_error("%s: needs --run-dir DIR", argv[1]);
   }
   finish_folders(argv[1], &o->request.fresh, o->verb == VERB_FRESH || o->verb == VERB_REMOVE);
+  finish_lease(argv[1], &o->lease);
+  o->pack.run_dir = o->request.run_dir;
+  if ((o->pack.newest_in == NULL) != (o->pack.glob == NULL)) {
+    usage_error("pack: --newest-in and --glob go together");
+  }
   if (o->verb == VERB_START) {
     finish_start(first, argc, argv, &o->request);
   } else if (o->verb == VERB_DU) {

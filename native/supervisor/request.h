@@ -28,6 +28,7 @@ struct request {
   int64_t grace_ns;
   int64_t interval_ns;
   bool foreground;
+  int64_t await_ns;              // how long `start` stays to see a short run's end
   struct our_folders fresh;      // made empty first; none = nothing is
 };
 

@@ -10,12 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "files.h"
 #include "front.h"
+#include "inspect.h"
 #include "ours.h"
 #include "run_folder.h"
 #include "supervise.h"
 #include "text.h"
+
+static const int64_t kLookAgainNs = NS_PER_MS / 2;
 
 static int complain(const char* what, const char* about, int error) {
   fprintf(stderr, "br-supervise: %s%s: %s\n", what, about, strerror(error));
@@ -80,6 +84,20 @@ static int start_in_background(const struct request* request, int lock) {
   return exit_code;
 }
 
+// For a caller far away: one round trip tells that a short run began, and how it ended.
+static void tell_if_ended(const struct request* request) {
+  struct text status = {0};
+  text_printf(&status, "%s/" STATUS_FILE, request->run_dir);
+  const int64_t until_ns = clock_monotonic_ns() + request->await_ns;
+  while (access(status.data, F_OK) != 0 && clock_monotonic_ns() < until_ns) {
+    clock_sleep_ns(kLookAgainNs);
+  }
+  if (access(status.data, F_OK) == 0) {
+    state_command(request->run_dir);
+  }
+  text_free(&status);
+}
+
 static int start_in_folder(struct request* request, int lock) {
   if (mkdir(request->run_dir, 0777) != 0 && errno != EEXIST) {
     return complain("cannot create directory ", request->run_dir, errno);
@@ -95,6 +113,9 @@ static int start_in_folder(struct request* request, int lock) {
   }
   const int exit_code =
       request->foreground ? start_here(request) : start_in_background(request, lock);
+  if (exit_code == EXIT_OK && !request->foreground && request->await_ns > 0) {
+    tell_if_ended(request);
+  }
   request->run_id = given_id;
   free(canonical);
   return exit_code;

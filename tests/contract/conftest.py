@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from sshd_support import Sshd, running_sshd
 
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
@@ -17,15 +18,24 @@ if TYPE_CHECKING:
     from benchrunner.launchers import Launcher
     from benchrunner.transports import Transport
 
-TRANSPORTS: Mapping[str, Callable[[], Transport]] = {
-    "local": LocalTransport,
+TRANSPORTS: Mapping[str, Callable[[pytest.FixtureRequest], Transport]] = {
+    "local": lambda _request: LocalTransport(),
+    "ssh": lambda request: request.getfixturevalue("shared_sshd").connect(),
 }
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(scope="session")
+def shared_sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """One sshd for the contract tests of the whole test run."""
+    yield from running_sshd(tmp_path_factory.mktemp("ssh") / "sshd")
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.ssh] * (name == "ssh")) for name in TRANSPORTS]
+)
 def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
     """A transport to a host whose /tmp is this machine's: tests look at files from both sides."""
-    opened = TRANSPORTS[request.param]()
+    opened = TRANSPORTS[request.param](request)
     yield opened
     opened.close()
 

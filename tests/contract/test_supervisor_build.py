@@ -13,6 +13,7 @@ from benchrunner.launchers import LaunchRequest, supervisor
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, source_hash, supervisor_sources
 from benchrunner.model import Command
+from benchrunner.transports.local import LocalTransport
 
 if TYPE_CHECKING:
     from benchrunner.transports import Transport
@@ -91,7 +92,7 @@ def test_a_program_that_does_not_run_is_not_kept(
 
 
 def test_without_a_compiler_the_package_is_named(
-    transport: Transport, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -101,7 +102,7 @@ def test_without_a_compiler_the_package_is_named(
     with pytest.raises(
         BuildError, match=r"cannot be compiled on .*: cc was not found on"
     ) as caught:
-        ensure_supervisor(transport, sources, str(tmp_path / "cache"))
+        ensure_supervisor(LocalTransport(), sources, str(tmp_path / "cache"))
     assert caught.value.hint == "apt-get install -y gcc libc6-dev"
 
 

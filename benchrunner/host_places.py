@@ -1,0 +1,147 @@
+"""How a host is reached, which folders it gives to trials, what there stands in a sweep's way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchrunner import workdir
+from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
+from benchrunner.places import Roots
+from benchrunner.probes.changes import class_differences
+from benchrunner.probes.facts import collect_facts
+from benchrunner.probes.mounts import check_mounted
+from benchrunner.probes.settings import check_settings
+from benchrunner.transports.local import LocalTransport
+from benchrunner.units import about_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from benchrunner import definitions
+    from benchrunner.model import HostFacts, Plan
+    from benchrunner.session import Choices, Session
+    from benchrunner.transports import Transport
+
+
+def reach(session: Session, host: definitions.Host) -> Transport:
+    """A transport to a host, connected.
+
+    Raises:
+        TransportError: It cannot be reached, its key is not known, or it lets nobody in.
+    """
+    if not host.address:
+        return LocalTransport()
+    from benchrunner.transports.ssh import connect
+
+    catalog = session.catalog
+    inventory = {name: catalog.host(name) for name in catalog.names("hosts")}
+    return connect(host, hosts=inventory, ask=session.settings.ask)
+
+
+def served(host: definitions.Host, transport: Transport, program: str) -> Transport:
+    """The same host with fewer round trips, once the supervisor is there."""
+    if not host.address:
+        return transport
+    from benchrunner.transports.served import ServedTransport
+    from benchrunner.transports.ssh import SshTransport
+
+    assert isinstance(transport, SshTransport)  # noqa: S101
+    return ServedTransport(transport, program)
+
+
+def roots(session: Session, host: definitions.Host, choices: Choices) -> Roots:
+    """The folders that trials use on a host.
+
+    Raises:
+        ConfigurationError: One of them is not an absolute path, or a remote host names none.
+    """
+    if host.address and not host.work_dir:
+        raise ConfigurationError(
+            f"host {host.name} is {host.address} and has no work_dir",
+            f'add to hosts/{host.name}.toml: work_dir = "/var/tmp/benchrunner"',
+        )
+    work = host.work_dir or str(session.results / "work")
+    databases = choices.database_dir or next(iter(host.data), None)
+    wal = choices.wal_dir or next(iter(host.wal), None)
+    for key, path in (("work_dir", work), ("data", databases), ("wal", wal)):
+        if path and not Path(path).is_absolute():
+            raise ConfigurationError(
+                f"host {host.name}: {key}: {path} is not an absolute path", "write it from / on"
+            )
+    return Roots(work, session.raw, databases, wal, choices.keep_databases)
+
+
+def cache_dir(session: Session, host: definitions.Host) -> str:
+    """Where supervisors, sources and builds are kept on a host."""
+    if host.address:
+        return f"{host.work_dir}/cache"
+    return str(session.settings.cache.absolute())
+
+
+def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
+    """What would make a sweep fail at once: a host out of reach, too little disk, a foreign folder.
+
+    Raises:
+        ConfigurationError: A host's definition asks for what there is not.
+    """
+    found: list[str] = []
+    observed: dict[str, HostFacts] = {}
+    for name in sweep.hosts:
+        host = session.catalog.host(name)
+        check_settings(host.tune, f"hosts/{name}.toml: tune")
+        places = roots(session, host, session.settings.choices)
+        try:
+            transport = reach(session, host)
+        except TransportError as error:
+            found.append(f"{error.message} ({error.hint})" if error.hint else error.message)
+            continue
+        try:
+            found += _on_host(transport, host, places, plan)
+            if sweep.spread and len(sweep.hosts) > 1:
+                observed[name] = collect_facts(transport, [places.databases or places.work], name)
+        finally:
+            transport.close()
+    return (*found, *_mixed(observed))
+
+
+def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[str]:
+    """Why numbers of several hosts must not stand side by side as if they were of one."""
+    names = list(observed)
+    for other in names[1:]:
+        differences = class_differences(observed[names[0]], observed[other])
+        if differences:
+            told = "; ".join(map(str, differences[:3]))
+            more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+            yield f"hosts {names[0]} and {other} differ, so --spread would mix them: {told}{more}"
+
+
+def _on_host(
+    transport: Transport, host: definitions.Host, places: Roots, plan: Plan
+) -> Iterator[str]:
+    for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
+        try:
+            workdir.check_claimable(transport, path)
+        except ForeignDirectoryError as error:
+            yield error.message
+    for path, wanted in {**host.data, **host.wal}.items():
+        if path in (places.databases, places.wal):
+            check = check_mounted(transport, path, wanted)
+            if check.ok is False:
+                yield f"host {host.name}: {check.evidence}; {check.remedy_command}"
+    yield from _space(transport, host, places, plan)
+
+
+def _space(
+    transport: Transport, host: definitions.Host, places: Roots, plan: Plan
+) -> Iterator[str]:
+    if plan.disk_bytes is None:
+        return
+    where = places.databases or places.work
+    free = workdir.disk_free(transport, where)
+    need = f"and a trial needs about {about_size(plan.disk_bytes)}"
+    if plan.disk_bytes > free:
+        yield f"host {host.name} has {about_size(free)} free at {where}, {need}"
+    limit_gib = host.limits.disk_gib
+    if limit_gib is not None and plan.disk_bytes > limit_gib * 2**30:
+        yield f"host {host.name} allows {limit_gib:g} GiB (limits.disk_gib), {need}"
