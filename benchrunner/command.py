@@ -31,7 +31,7 @@ TIMEOUT_EXTRA_S = 60.0
 
 
 class Subject(Protocol):
-    """What a command is made from: see ``run.Subject``."""
+    """What a command is made from: see ``run_parts.Subject``."""
 
     @property
     def workload(self) -> Workload:
@@ -51,6 +51,11 @@ class Subject(Protocol):
     @property
     def host_env(self) -> Mapping[str, str]:
         """Environment that the host adds."""
+        ...
+
+    @property
+    def host_step_s(self) -> float | None:
+        """Longest that the host allows a step to take."""
         ...
 
 
@@ -110,6 +115,8 @@ def build_command(
 def step_limits(step: Step, subject: Subject, job: Job) -> Limits:
     """Expected time of a step, and its time limit: three times that and a minute unless it says.
 
+    The host may allow less (``limits.step_hours``).
+
     Raises:
         ConfigurationError: A template has no value, or not a number.
     """
@@ -118,6 +125,8 @@ def step_limits(step: Step, subject: Subject, job: Job) -> Limits:
     timeout = _seconds(step.timeout_s, job.params, f"{where}, timeout_s")
     if timeout is None and expected is not None:
         timeout = TIMEOUT_FACTOR * expected + TIMEOUT_EXTRA_S
+    if subject.host_step_s is not None:
+        timeout = min(timeout or subject.host_step_s, subject.host_step_s)
     return Limits(expected, timeout)
 
 

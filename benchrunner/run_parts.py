@@ -34,6 +34,8 @@ class Subject:
     flags: Mapping[str, Any]
     """Flag matrix of the engine's tool (``engines/flags/*.json``), empty when there is none."""
     host_env: Mapping[str, str] = field(default_factory=dict)
+    host_step_s: float | None = None
+    """Longest that the host allows a step to take."""
 
     def step(self, name: str) -> definitions.Step:
         """The definition of a step of this workload."""

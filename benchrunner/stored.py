@@ -75,12 +75,14 @@ class StoredSweep:
         key = (trial.job.workload, trial.job.host)
         if key not in self._made:
             workload = self._workloads[trial.job.workload]
+            hours = self._hosts[trial.job.host].limits.step_hours
             self._made[key] = Subject(
                 workload=workload,
                 engine=self._engines[workload.engine],
                 tools={step.tool: self._tools[step.tool] for step in workload.steps},
                 flags=self._flags(workload.engine),
                 host_env=self._hosts[trial.job.host].env,
+                host_step_s=None if hours is None else hours * 3600,
             )
         return self._made[key]
 

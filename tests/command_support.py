@@ -30,6 +30,7 @@ class Subject:
     )
     flags: Mapping[str, Any] = field(default_factory=lambda: SHIPPED.flags("rocksdb"))
     host_env: Mapping[str, str] = field(default_factory=dict)
+    host_step_s: float | None = None
 
 
 def a_workload(asked: dict[str, Any] | None = None, **changes: Any) -> Workload:

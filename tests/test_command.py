@@ -220,6 +220,17 @@ def test_limits(keys: dict[str, Any], expected_s: float | None, timeout_s: float
     assert (limits.expected_s, limits.timeout_s) == (expected_s, timeout_s)
 
 
+@pytest.mark.parametrize(
+    ("keys", "timeout_s"),
+    [({}, 100.0), ({"timeout_s": 7}, 7.0), ({"seconds": 1000}, 100.0), ({"seconds": 1}, 63.0)],
+)
+def test_a_host_may_allow_less(keys: dict[str, Any], timeout_s: float) -> None:
+    step = Step(name="read", tool="db_bench", **keys)
+    workload = a_workload(steps=[step])
+    limits = step_limits(step, Subject(workload, host_step_s=100.0), a_job(workload))
+    assert limits.timeout_s == timeout_s
+
+
 def test_a_limit_must_be_a_number() -> None:
     step = Step(name="read", tool="db_bench", seconds="{CODEC}")
     workload = a_workload(steps=[step])

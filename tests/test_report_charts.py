@@ -131,6 +131,23 @@ def test_what_differs_besides_version_and_series_never_shares_a_line() -> None:
     assert len(by_host.series) == 4
 
 
+def test_hosts_look_different_in_every_chart_and_no_label_is_cut_off() -> None:
+    data = seed_data()
+    names = ("a-host-with-a-long-name-1", "a-host-with-a-long-name-2")
+    cells = tuple(replace(cell, host=host) for host in names for cell in data.cells)
+    view = chart(replace(data, cells=cells), "readrandom", "percentiles")
+    looks = [(line.color, line.dash) for line in view.series]
+    assert len(set(looks)) == len(looks) > 4
+    root = drawn(view)
+    width = float(root.attrib["viewBox"].split()[2])
+    for text in root.iter(f"{SVG}text"):
+        label = "".join(text.itertext()).strip()
+        if label in {line.label for line in view.series}:
+            # A character is at most 0.7 em of 10.5 points; a transform holds where it begins.
+            begins = float(text.attrib["transform"].partition("(")[2].split()[0])
+            assert begins + 0.55 * 10.5 * len(label) < width, label
+
+
 def test_a_chart_without_numbers_is_left_out() -> None:
     data = replace(small_data(), cells=())
     for kind in ("by-version", "percentiles", "over-time"):

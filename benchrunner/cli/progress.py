@@ -80,25 +80,26 @@ INDENT = {
 def live_text(event: Event) -> str:
     """What is going on right now, from a tick."""
     data = event.data
+    at = f"{_host(event)}: " if _host(event) else ""
     if event.kind == "build-progress":
         total = f" of {data['total']}" if data.get("total") else ""
-        return f"building {data.get('version', '')}: {data.get('done', 0)}{total} files"
-    parts = [f"{data.get('step', '')}: {duration(float(data.get('elapsed_s', 0)))}"]
+        return f"{at}building {data.get('version', '')}: {data.get('done', 0)}{total} files"
+    parts = [f"{at}{data.get('step', '')}: {duration(float(data.get('elapsed_s', 0)))}"]
     if data.get("ops_per_sec"):
         parts.append(f"{data['ops_per_sec']:,.0f} ops/sec")
     return ", ".join(parts)
 
 
 class Bars:
-    """Two bars in a terminal: the sweep's trials, and the running step or build."""
+    """Bars in a terminal: the sweep's trials, and the running step or build of each host."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._sweep: TaskID | None = None
-        self._step: TaskID | None = None
-        self._expected_s = 0.0
-        self._share = 0.0
-        """Of the sweep's bar, that one step of the present trial is."""
+        self._steps: dict[str, TaskID] = {}
+        self._expected_s: dict[str, float] = {}
+        self._shares: dict[str, float] = {}
+        """Of the sweep's bar, that one step of a host's present trial is."""
 
     def __call__(self, event: Event) -> None:
         """Moves a bar, or prints a line above the bars."""
@@ -106,58 +107,72 @@ class Bars:
         if handler is not None:
             handler(event)
         elif event.text:
-            self._progress.console.print(event.text, highlight=False, markup=False)
+            self._print(event.text)
+
+    def _print(self, text: str) -> None:
+        self._progress.console.print(text, highlight=False, markup=False)
 
     def _on_plan(self, event: Event) -> None:
-        self._progress.console.print(event.text, highlight=False, markup=False)
+        self._print(event.text)
         if self._sweep is not None:
             self._progress.remove_task(self._sweep)
         total = event.data.get("trials")
         self._sweep = self._progress.add_task("sweep", total=total, live="")
 
     def _on_trial(self, event: Event) -> None:
-        self._share = 1 / event.data.get("steps", 1)
+        self._shares[_host(event)] = 1 / event.data.get("steps", 1)
         if self._sweep is not None:
             self._progress.update(self._sweep, description=event.text)
 
     def _on_step(self, event: Event) -> None:
-        self._drop_step()
-        self._expected_s = float(event.data.get("expected_s") or 0)
-        self._step = self._progress.add_task(
-            f"  {event.data.get('step', '')}", total=self._expected_s or None, live=""
+        host = _host(event)
+        self._drop_step(host)
+        self._expected_s[host] = float(event.data.get("expected_s") or 0)
+        name = " ".join(word for word in (host, event.data.get("step", "")) if word)
+        self._steps[host] = self._progress.add_task(
+            f"  {name}", total=self._expected_s[host] or None, live=""
         )
 
     def _on_tick(self, event: Event) -> None:
-        if self._step is None:
+        host = _host(event)
+        if host not in self._steps:
             return
         elapsed = float(event.data.get("elapsed_s", 0))
-        shown = min(elapsed, self._expected_s) if self._expected_s else elapsed
+        expected_s = self._expected_s.get(host, 0.0)
+        shown = min(elapsed, expected_s) if expected_s else elapsed
         live = live_text(event).partition(", ")[2]
-        self._progress.update(self._step, completed=shown, live=live)
+        self._progress.update(self._steps[host], completed=shown, live=live)
 
     def _on_step_end(self, event: Event) -> None:
-        self._drop_step()
-        self._progress.console.print(f"    {event.text}", highlight=False, markup=False)
+        host = _host(event)
+        self._drop_step(host)
+        self._print(f"    {event.text}")
         if self._sweep is not None:
-            self._progress.advance(self._sweep, self._share)
+            self._progress.advance(self._sweep, self._shares.get(host, 1.0))
 
     def _on_build_progress(self, event: Event) -> None:
-        if self._step is None:
-            self._step = self._progress.add_task("  build", total=None, live="")
-        data = event.data
+        host, data = _host(event), event.data
+        if host not in self._steps:
+            self._steps[host] = self._progress.add_task("  build", total=None, live="")
+        what = " ".join(word for word in (host, "build", data.get("version", "")) if word)
         self._progress.update(
-            self._step, description=f"  build {data.get('version', '')}", total=data.get("total"),
+            self._steps[host], description=f"  {what}", total=data.get("total"),
             completed=data.get("done", 0), live=f"{data.get('done', 0)} files",
         )  # fmt: skip
 
     def _on_build_end(self, event: Event) -> None:
-        self._drop_step()
-        self._progress.console.print(event.text, highlight=False, markup=False)
+        self._drop_step(_host(event))
+        self._print(event.text)
 
-    def _drop_step(self) -> None:
-        if self._step is not None:
-            self._progress.remove_task(self._step)
-            self._step = None
+    def _drop_step(self, host: str) -> None:
+        task = self._steps.pop(host, None)
+        if task is not None:
+            self._progress.remove_task(task)
+
+
+def _host(event: Event) -> str:
+    """The host that an event is of; empty when there is only one."""
+    return str(event.data.get("host", ""))
 
 
 @contextmanager

@@ -159,12 +159,12 @@ def _percentiles(data: ReportData, chart: ChartDefinition, step: Step) -> ChartV
     versions = _versions(data.cells)
     shown = tuple(dict.fromkeys((versions[-1], versions[0]))) if versions else ()
     lines: list[SeriesView] = []
-    variants = _places(data, chart.series)
+    places = _places(data, chart.series)
     for label, cells in _groups(data, chart.series, with_version=True).items():
         cell = cells[0]
         if cell.version in shown:
             found = (_point(cell, step, name, x)[0] for x, name in enumerate(PERCENTILES))
-            color = variants.index(part_text(cell, chart.series))
+            color = places.index(_place(cell, chart.series))
             dash = shown.index(cell.version)
             lines.append(SeriesView(label, tuple(p for p in found if p), color, dash))
     title = _title(data, chart, step, "latency percentiles")
@@ -183,8 +183,13 @@ def _percentiles(data: ReportData, chart: ChartDefinition, step: Step) -> ChartV
     )
 
 
-def _places(data: ReportData, key: str) -> list[str]:
-    return list(dict.fromkeys(part_text(cell, key) for cell in _ranked(data, key)))
+def _place(cell: Cell, key: str) -> tuple[str, str]:
+    """What a line is told apart by beside its version: numbers of two hosts never look alike."""
+    return part_text(cell, key), cell.host
+
+
+def _places(data: ReportData, key: str) -> list[tuple[str, str]]:
+    return list(dict.fromkeys(_place(cell, key) for cell in _ranked(data, key)))
 
 
 def _ranked(data: ReportData, key: str) -> tuple[Cell, ...]:
@@ -194,7 +199,7 @@ def _ranked(data: ReportData, key: str) -> tuple[Cell, ...]:
 def _over_time(data: ReportData, chart: ChartDefinition, step: Step, metric: Metric) -> ChartView:
     versions = _versions(data.cells)
     shown = versions[-NEWEST_OVER_TIME:][::-1]
-    kinds = _places(data, chart.series)
+    places = _places(data, chart.series)
     lines: list[SeriesView] = []
     for label, cells in _groups(data, chart.series, with_version=True).items():
         cell = cells[0]
@@ -202,7 +207,7 @@ def _over_time(data: ReportData, chart: ChartDefinition, step: Step, metric: Met
         points = thinned(_curve(steps, chart.metric)) if cell.version in shown else ()
         if points:
             color = shown.index(cell.version)
-            dash = kinds.index(part_text(cell, chart.series))
+            dash = places.index(_place(cell, chart.series))
             lines.append(SeriesView(label, points, color, dash))
     title = _title(data, chart, step, f"{metric.title} over time")
     notes = []

@@ -9,6 +9,8 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from benchrunner.report.view import ChartView, PointView, SeriesView
@@ -22,6 +24,11 @@ PNG_DOTS_PER_INCH = 160
 MANY_CATEGORIES = 8
 HEADROOM = 1.12
 _WHOLE_FROM = 100
+_POINTS_PER_INCH = 72
+_CHARACTER_EM = 0.62
+"""A generous average of the fonts below."""
+_LEGEND_GAPS_EM = 3.2
+"""Between a handle and its label, and between two columns."""
 STYLE: Any = {
     "svg.hashsalt": "benchrunner",
     "svg.fonttype": "none",
@@ -64,11 +71,23 @@ def draw(chart: ChartView, file_format: Literal["svg", "png"]) -> bytes:
             _lines(axes, chart)
         _labels(axes, chart)
         if len(chart.series) > 1:
-            figure.legend(loc="outside lower left", ncols=min(4, len(chart.series)))
+            columns = _legend_columns([series.label for series in chart.series])
+            figure.legend(loc="outside lower left", ncols=columns)
         target = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if file_format == "svg" else {"Software": None}
         figure.savefig(target, format=file_format, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
     return target.getvalue()
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """As many columns as fit beside each other; what does not fit would be cut off.
+
+    Widths are in ems: a column is its handle, the gaps around it, and its longest label.
+    """
+    width = SIZE_INCHES[0] * _POINTS_PER_INCH / STYLE["font.size"]
+    column = STYLE["legend.handlelength"] + _LEGEND_GAPS_EM
+    column += _CHARACTER_EM * max(map(len, labels))
+    return max(1, min(4, len(labels), int(width / column)))
 
 
 def _color(series: SeriesView) -> str:
