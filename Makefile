@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 DATA   ?= results
 
 DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
-TEST_PACKAGES  := $(DEMO_PACKAGES) g++ make git cargo postgresql openssh-server openssh-client
+ENGINE_PACKAGES := liblmdb-dev libleveldb-dev libsqlite3-dev librocksdb-dev libdb-dev libwiredtiger-dev
+TEST_PACKAGES  := $(DEMO_PACKAGES) $(ENGINE_PACKAGES) g++ make git cargo postgresql openssh-server openssh-client iproute2
 BUILD_PACKAGES := $(TEST_PACKAGES) ccache libgflags-dev libsnappy-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
 
 .PHONY: demo test test-builds lint bench clean help
@@ -21,7 +22,7 @@ test: $(VENV)/.test    ## the whole test suite, with a real end-to-end sweep
 	@.ci/need-packages $(TEST_PACKAGES)
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-test-builds: $(VENV)/.test  ## builds RocksDB versions from source and sweeps them (slow)
+test-builds: $(VENV)/.test  ## builds RocksDB versions from source and runs them (slow)
 	@.ci/need-packages $(BUILD_PACKAGES)
 	$(BIN)/python -m pytest tests/builds -o addopts="-ra --strict-markers" $(PYTEST_ARGS)
 

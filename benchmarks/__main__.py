@@ -15,6 +15,7 @@ from benchmarks.page import page
 from benchmarks.parsing import parse
 from benchmarks.perturbation import perturbation
 from benchmarks.processes import Options
+from benchmarks.remote import remote
 from benchmarks.start import help_text, status
 from benchmarks.store import store
 from benchrunner.errors import BenchrunnerError
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "parse": parse,
     "store": store,
     "page": page,
+    "remote": remote,
 }
 
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from benchrunner import workdir
 from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
+from benchrunner.events import Event
+from benchrunner.host_files import HostFiles
 from benchrunner.places import Roots
 from benchrunner.probes.changes import class_differences
 from benchrunner.probes.facts import collect_facts
 from benchrunner.probes.mounts import check_mounted
 from benchrunner.probes.settings import check_settings
+from benchrunner.transports import UnreachableError
 from benchrunner.transports.local import LocalTransport
 from benchrunner.units import about_size
 
@@ -34,9 +37,7 @@ def reach(session: Session, host: definitions.Host) -> Transport:
         return LocalTransport()
     from benchrunner.transports.ssh import connect
 
-    catalog = session.catalog
-    inventory = {name: catalog.host(name) for name in catalog.names("hosts")}
-    return connect(host, hosts=inventory, ask=session.settings.ask)
+    return connect(host, hosts=HostFiles(session.catalog), ask=session.settings.ask)
 
 
 def served(host: definitions.Host, transport: Transport, program: str) -> Transport:
@@ -86,6 +87,7 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
         ConfigurationError: A host's definition asks for what there is not.
     """
     found: list[str] = []
+    away: list[str] = []
     observed: dict[str, HostFacts] = {}
     for name in sweep.hosts:
         host = session.catalog.host(name)
@@ -94,7 +96,8 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
         try:
             transport = reach(session, host)
         except TransportError as error:
-            found.append(f"{error.message} ({error.hint})" if error.hint else error.message)
+            told = f"{error.message} ({error.hint})" if error.hint else error.message
+            (away if isinstance(error, UnreachableError) else found).append(told)
             continue
         try:
             found += _on_host(transport, host, places, plan)
@@ -102,6 +105,12 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
                 observed[name] = collect_facts(transport, [places.databases or places.work], name)
         finally:
             transport.close()
+    if len(away) == len(sweep.hosts):
+        found += away
+    elif not found:
+        for told in away:  # the others need not wait for it
+            text = f"{told}; its trials are left for benchrunner resume"
+            session.observer(Event("warning", text))
     return (*found, *_mixed(observed))
 
 

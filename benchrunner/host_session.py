@@ -7,8 +7,9 @@ import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from benchrunner.errors import TransportError
 from benchrunner.events import Event
 from benchrunner.host_places import cache_dir, reach, roots, served
 from benchrunner.host_right import leased
@@ -16,10 +17,11 @@ from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.places import HostDisk
 from benchrunner.presence import Presence
+from benchrunner.transports import OutcomeUnknownError
 from benchrunner.transports.local import LocalTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from benchrunner import definitions
     from benchrunner.host_right import Right
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from benchrunner.session import Session
     from benchrunner.surroundings import Surroundings
     from benchrunner.transports import Transport
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +107,31 @@ def _tuned(
 
     disk.roots.raw.mkdir(parents=True, exist_ok=True)
     settings = HostSettings(transport, disk.roots.work, _controller())
+
+    def warn(text: str) -> None:
+        session.observer(Event("warning", text, {"host": host.name}))
+
     try:
         yield settings
     finally:
-        put_back = restore(settings)
-        for entry, why in (*put_back.failed, *put_back.forgotten):
-            (line,) = described([entry])
-            text = f"{line} was not put back: {why}"
-            session.observer(Event("warning", text, {"host": host.name}))
+        try:
+            put_back = _twice(lambda: restore(settings))
+        except TransportError as error:
+            # What was measured is stored, and why we are leaving matters more.
+            mend = f"benchrunner hosts restore {host.name}"
+            warn(f"settings that were changed may not be put back: {error.message} ({mend})")
+        else:
+            for entry, why in (*put_back.failed, *put_back.forgotten):
+                (line,) = described([entry])
+                warn(f"{line} was not put back: {why}")
+
+
+def _twice(work: Callable[[], _Result]) -> _Result:
+    """Does what may be repeated once more when the connection is lost in the middle of it."""
+    try:
+        return work()
+    except OutcomeUnknownError:
+        return work()
 
 
 def _ready(

@@ -124,7 +124,12 @@ class HostDisk:
             workdir.checkpoint(self._transport, kept, live, immutable)
 
     def collect(
-        self, run_dir: str, trial_id: str, options_glob: str, more: Mapping[str, bytes] = _NOTHING
+        self,
+        run_dir: str,
+        trial_id: str,
+        options_glob: str,
+        more: Mapping[str, bytes] = _NOTHING,
+        packed: bytes | None = None,
     ) -> Collected:
         """Brings a finished run folder home, compressed; doing it twice gives the same.
 
@@ -133,6 +138,7 @@ class HostDisk:
             trial_id: whose it is.
             options_glob: name of the file in the database that states the effective options.
             more: files to be kept with it, name -> content.
+            packed: what ``pack_arguments`` made the host send, if it did already.
 
         Raises:
             ResultsDiskFullError: No space is left there; the run folder on the host stays.
@@ -143,7 +149,7 @@ class HostDisk:
         if not target.is_dir():
             partial = target.with_name(target.name + ".partial")
             with _room_for(target, partial):
-                files = self._packed(run_dir, trial_id, options_glob)
+                files = self._files(run_dir, packed or self._pack(run_dir, trial_id, options_glob))
                 if files is None:
                     self._transport.get(run_dir, partial)
                     self._fetch_options(trial_id, options_glob, partial)
@@ -176,19 +182,26 @@ class HostDisk:
         folders = self._trial_folders(trial_id)
         workdir.remove(self._transport, self._supervisor, folders, self._lease)
 
-    def _packed(self, run_dir: str, trial_id: str, glob: str) -> dict[str, bytes] | None:
-        """The files of a run folder, and the effective options, in one round trip.
+    def pack_arguments(self, trial_id: str, glob: str) -> tuple[str, ...]:
+        """What a run folder is sent with: its limit, and the file of effective options."""
+        limit = ("--limit", str(_PACK_BYTES))
+        return (
+            (*limit, "--newest-in", self.database(trial_id)[0], "--glob", glob) if glob else limit
+        )
 
-        ``None`` when they are too large for that, or not all of them plain files.
-        """
-        argv = [self._supervisor, "pack", "--run-dir", run_dir, "--limit", str(_PACK_BYTES)]
-        if glob:
-            argv += ["--newest-in", self.database(trial_id)[0], "--glob", glob]
+    def _pack(self, run_dir: str, trial_id: str, glob: str) -> bytes:
+        """A run folder in one round trip."""
+        more = self.pack_arguments(trial_id, glob)
+        argv = [self._supervisor, "pack", "--run-dir", run_dir, *more]
         done = self._transport.run(argv, timeout_s=_PACK_LIMIT_S)
         if done.exit_code != 0:
             why = done.stderr.decode(errors="replace").strip().removeprefix("br-supervise: ")
             raise TransportError(f"{run_dir} on {self._transport.host}: {why}")
-        line, _, content = done.stdout.partition(b"\n")
+        return done.stdout
+
+    def _files(self, run_dir: str, packed: bytes) -> dict[str, bytes] | None:
+        """The files that were sent: none when they are too large for that, or not plain files."""
+        line, _, content = packed.partition(b"\n")
         index = json.loads(line)
         if not index["sent"]:
             return None

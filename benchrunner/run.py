@@ -277,6 +277,7 @@ class TrialRunner:
             du_dirs=tuple(dict.fromkeys((db_dir, wal_dir))),
             device_dir=db_dir,
             clear_env=True,
+            pack=self._disk.pack_arguments(trial.id, step.options_glob),
             fresh=self._disk.fresh(trial.id, step.attempt) if step.opens else None,
         )
         try:
@@ -296,6 +297,7 @@ class TrialRunner:
             if ended.state == "lost":
                 ended = self._launcher.stop(handle, GRACE_S)
         except KeyboardInterrupt:
+            self._stop.set()  # nobody wants to wait for a host now, should it be away
             ended = self._launcher.stop(handle, GRACE_S)
             self._store_end(running, ended)
             raise InterruptedByUserError(f"interrupted during {name}") from None
@@ -349,9 +351,9 @@ class TrialRunner:
         seen = self._hooks.after_end()
         status = ended.status or {"state": "lost"}
         state, reason = classify(status)
-        is_engine_tool = step.subject.tools[step.definition.tool].engine == step.subject.engine.name
-        glob = step.subject.engine.data.effective_options if is_engine_tool else ""
-        collected = self._disk.collect(running.handle.run_dir, step.trial.id, glob, seen)
+        collected = self._disk.collect(
+            running.handle.run_dir, step.trial.id, step.options_glob, seen, ended.packed
+        )
         self._syncs.append(self._helper.submit(self._disk.sync, collected.raw_path))
         faults.point("step-collected")
         options = None

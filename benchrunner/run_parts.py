@@ -83,6 +83,13 @@ class StepToRun:
     """Whether its process is the first of its attempt, and so makes the database folders."""
 
     @property
+    def options_glob(self) -> str:
+        """Name of the file in which the engine states its options; empty for other programs."""
+        subject = self.begun.subject
+        is_engine_tool = subject.tools[self.definition.tool].engine == subject.engine.name
+        return subject.engine.data.effective_options if is_engine_tool else ""
+
+    @property
     def is_last(self) -> bool:
         """Whether no other step of its trial comes after it."""
         return self.position == len(self.trial.job.steps)

@@ -9,17 +9,19 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from benchrunner.errors import BenchrunnerError
+from benchrunner.errors import EXIT_TRIAL_FAILED, BenchrunnerError
 from benchrunner.events import Event, Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _LOOK_S = 0.2
 
 
 class HostsFailedError(BenchrunnerError):
     """Some hosts could not go on; what was finished, there and elsewhere, is stored."""
+
+    exit_code = EXIT_TRIAL_FAILED
 
 
 def on_each(hosts: Sequence[str], work: Callable[[str], None], stop: threading.Event) -> None:
@@ -38,33 +40,39 @@ def on_each(hosts: Sequence[str], work: Callable[[str], None], stop: threading.E
         work(hosts[0])
         return
     failed: dict[str, BaseException] = {}
+    # Not Thread.join: interrupted in it, Python 3.11 takes a thread that runs for one that ended.
+    over = {host: threading.Event() for host in hosts}
 
     def guarded(host: str) -> None:
         try:
             work(host)
         except BaseException as error:
             failed[host] = error
+        finally:
+            over[host].set()
 
     threads = [threading.Thread(target=guarded, args=(host,), name=host) for host in hosts]
     for thread in threads:
         thread.start()
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(_LOOK_S)
+        _wait(over.values())
     except KeyboardInterrupt:
         stop.set()
-        for thread in threads:
-            thread.join()
+        _wait(over.values())
+        _refuse_mistakes(failed)
         raise
     _tell(failed, len(hosts))
 
 
+def _wait(all_over: Iterable[threading.Event]) -> None:
+    for over in all_over:
+        while not over.wait(_LOOK_S):
+            pass
+
+
 def _tell(failed: dict[str, BaseException], hosts: int) -> None:
-    """One error for all; a mistake of this program is raised as it is, with its traceback."""
-    for error in failed.values():
-        if not isinstance(error, BenchrunnerError):
-            raise error
+    """One error for all."""
+    _refuse_mistakes(failed)
     if not failed:
         return
     said = [error.message for error in failed.values() if isinstance(error, BenchrunnerError)]
@@ -74,6 +82,13 @@ def _tell(failed: dict[str, BaseException], hosts: int) -> None:
         f"{one} of {hosts} did not finish: {'; '.join(said)}",
         next((hint for hint in hints if hint), ""),
     )
+
+
+def _refuse_mistakes(failed: dict[str, BaseException]) -> None:
+    """A mistake of this program is raised as it is, with its traceback."""
+    for error in failed.values():
+        if not isinstance(error, BenchrunnerError | KeyboardInterrupt):
+            raise error
 
 
 def tagged(observer: Observer, host: str, lock: threading.Lock) -> Observer:

@@ -73,8 +73,18 @@ def fingerprint_of(key: Path) -> str:
 class Sshd:
     """One sshd with a folder of its own."""
 
-    def __init__(self, folder: Path, *, host_key_kinds: tuple[str, ...] = ("ed25519",)) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        host_key_kinds: tuple[str, ...] = ("ed25519",),
+        address: str = "127.0.0.1",
+        within: tuple[str, ...] = (),
+    ) -> None:
+        """Makes the keys. ``within`` is a command that starts it elsewhere: in a namespace."""
         self.folder = folder
+        self.address = address
+        self._within = within
         self.port = free_port()
         self.user = getpass.getuser()
         self.host_keys = {kind: make_key(folder / f"host_{kind}", kind) for kind in host_key_kinds}
@@ -95,7 +105,7 @@ class Sshd:
 
     def trust(self, name: str | None = None, kind: str = "ed25519") -> None:
         """Makes known_hosts hold this host's key and nothing else."""
-        name = name or f"[127.0.0.1]:{self.port}"
+        name = name or f"[{self.address}]:{self.port}"
         self.known_hosts.write_text(f"{name} {public(self.host_keys[kind])}\n")
 
     def change_host_key(self, kind: str = "ed25519") -> None:
@@ -110,7 +120,7 @@ class Sshd:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         settings = {
-            "ListenAddress": "127.0.0.1",
+            "ListenAddress": self.address,
             "Port": str(self.port),
             "AuthorizedKeysFile": str(self.folder / "authorized_keys"),
             "PidFile": str(self.folder / "pid"),
@@ -133,7 +143,7 @@ class Sshd:
         config.write_text("\n".join(lines) + "\n")
         assert SSHD is not None
         self._process = subprocess.Popen(
-            [SSHD, "-D", "-E", str(self.folder / "log"), "-f", str(config)],
+            [*self._within, SSHD, "-D", "-E", str(self.folder / "log"), "-f", str(config)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -160,7 +170,7 @@ class Sshd:
     def _listens(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text(errors="replace")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+        with contextlib.suppress(OSError), socket.create_connection((self.address, self.port)):
             return True
         return False
 
@@ -195,7 +205,7 @@ class Sshd:
         """Its definition, as an inventory has it."""
         fields: dict[str, Any] = {
             "name": name,
-            "address": f"127.0.0.1:{self.port}",
+            "address": f"{self.address}:{self.port}",
             "user": self.user,
             "key_files": [str(self.client_key)],
             "agent": False,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import socket
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,9 @@ from benchmarks.figures import Figure, Target, machine
 from benchmarks.pairs import Pairs, estimate, interleave
 from benchmarks.parsing import LOGS
 from benchmarks.perturbation import own_memory, own_share
+from benchmarks.processes import python
+from benchmarks.remote import Sweeps, write_catalog
+from benchmarks.remote_hosts import Hosts, SlowLine
 from benchrunner.parse import parse_output
 
 ROOT = Path(__file__).parents[1]
@@ -171,6 +176,52 @@ def test_the_supervisors_cost_comes_from_its_status() -> None:
     assert share.value.median == pytest.approx(0.05)
     assert share.row().endswith("(8 s, one sample per second)  target <= 0.1 % of a core: met")
     assert own_memory(statuses).value.median == 2.0
+
+
+def test_a_slow_line_takes_its_time_and_loses_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        line = SlowLine(server.getsockname()[1], 0.1)
+        with socket.create_connection(("127.0.0.1", line.port)) as near:
+            far, _ = server.accept()
+            sent = bytes(range(256)) * 4000
+            began = time.monotonic()
+            near.sendall(sent)
+            near.shutdown(socket.SHUT_WR)
+            with far, far.makefile("rb") as arriving:
+                assert arriving.read() == sent
+                assert time.monotonic() - began >= 0.05
+                far.sendall(b"thanks")
+            with near.makefile("rb") as arriving:
+                assert arriving.read() == b"thanks"
+        line.close()
+    assert len(line.accepted_at) == 1
+
+
+def test_a_process_says_what_it_used_and_why_it_failed(tmp_path: Path) -> None:
+    hosts = Hosts(tmp_path, 0)
+    script = "import os, pathlib; print(pathlib.Path.home()); bytes(50 << 20)"
+    done = hosts.run(python(script))
+    assert done.stdout == f"{tmp_path}/home\n"
+    assert done.rss_mib > 50
+    assert done.cpu_s > 0
+    with pytest.raises(RuntimeError, match="ended with 3: no luck"):
+        hosts.run(python("print('no luck'); raise SystemExit(3)"))
+
+
+@pytest.mark.ssh
+def test_a_trial_on_a_host_is_measured_for_real(tmp_path: Path) -> None:
+    with Hosts(tmp_path, 2) as hosts:
+        write_catalog(hosts.folder / "catalog")
+        done, started_at = Sweeps(hosts).on(["host1", "host2"], 1)
+        assert 0 < time.time() - started_at < done.wall_s + 60
+        with pytest.raises(RuntimeError, match="there is no host 'host3'"):
+            Sweeps(hosts).on(["host3"], 1)
+
+
+def test_without_sshd_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.remote_hosts._SSHD", None)
+    with pytest.raises(RuntimeError, match="there is no sshd: apt-get install -y openssh-server"):
+        Hosts(tmp_path, 1)
 
 
 # ------------------------------------------------------------------ command line

@@ -12,7 +12,10 @@ import pytest
 from hosts_support import ROOT, Lab, lab, lines_of
 from sshd_support import fingerprint_of, free_port, make_key, public, running_sshd, sshd
 
+from benchrunner.catalog import Catalog
 from benchrunner.definitions import Host
+from benchrunner.errors import ConfigurationError
+from benchrunner.host_files import HostFiles
 from benchrunner.inventory.showing import settings, shown_environment
 
 __all__ = ["lab", "sshd"]
@@ -71,6 +74,28 @@ def test_a_file_that_cannot_be_used_hides_no_other(lab: Lab) -> None:
     assert "broken  cannot be used" in printed
     assert "nvme1   127.0.0.1" in printed
     assert "adress" in printed.rpartition("error: ")[2]
+
+
+def test_a_file_that_cannot_be_used_bars_the_way_to_no_other(lab: Lab) -> None:
+    (lab.folder / "hosts" / "broken.toml").write_text('name = "broken"\nadress = "x"\n')
+    lab.host("gate")
+    lab.host("inner", address="10.0.0.9", jump="gate")
+    assert f"1. {lab.where}  (jump host)" in lab.ok("show", "inner")
+    assert "is known now" in lab.ok("trust", "nvme1", "--yes")
+    lab.host("inner", address="10.0.0.9", jump="broken")
+    assert "adress" in lab.fails(2, "show", "inner")
+
+
+def test_hosts_are_read_when_they_are_asked_for(lab: Lab) -> None:
+    (lab.folder / "hosts" / "broken.toml").write_text("name = ")
+    lab.host("gate")
+    files = HostFiles(Catalog(working_directory=lab.folder))
+    assert {"broken", "gate"} <= set(files)
+    assert len(files) == len(list(files))
+    assert files["gate"].name == "gate"
+    assert files.get("me@gate:22") is None
+    with pytest.raises(ConfigurationError, match=r"broken\.toml"):
+        files["broken"]
 
 
 def test_show_has_defaults_the_way_and_nothing_secret(lab: Lab) -> None:

@@ -93,7 +93,8 @@ def test_remedies_are_turned_into_what_can_be_pasted() -> None:
     thp = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
     assert user.command(thp) == f"""ssh -t nvme1 'sudo sh -c '"'"'{thp}'"'"''"""
     assert user.command("swapoff -a") == "ssh -t nvme1 'sudo swapoff -a'"
-    assert Pasting("", is_root=False).command("swapoff -a") == "swapoff -a"
+    assert Pasting("", is_root=False).command("swapoff -a") == "sudo swapoff -a"
+    assert Pasting("", is_root=True).command("sudo mount /d") == "mount /d"
     advice = Check("x", ok=False, evidence="", remedy_command="use a work directory on ext4")
     assert user.applied(advice) == advice
     assert user.applied(replace(advice, remedy_command="")).remedy_command == ""

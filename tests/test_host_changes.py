@@ -181,6 +181,28 @@ def test_a_host_is_checked_from_end_to_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_space_that_nobody_asked_for_is_not_required(tmp_path: Path) -> None:
+    host = Host(name="here", work_dir=str(tmp_path), data={str(tmp_path / "data"): ""})
+    space = [c for c in host_checks(HOST, host, Needs(packages={}), {}) if c.name == "free-space"]
+    assert [(check.ok is None, check.required) for check in space] == [(True, False), (False, True)]
+
+
+class NobodyTransport(LocalTransport):
+    """A user who may write nowhere."""
+
+    def run(self, argv: Any, **options: Any) -> Any:
+        return super().run(["false"] if argv[0] == "touch" else argv, **options)
+
+
+def test_whoever_may_not_write_is_told_to_own_the_folder_itself() -> None:
+    host = Host(name="here", work_dir="/bench", data={"/mnt/no such disk/data": ""})
+    checks = host_checks(NobodyTransport(), host, Needs(packages={}), {})
+    assert [check.remedy_command for check in checks if check.name == "writable"] == [
+        'sudo mkdir -p /bench && sudo chown "$USER" /bench',
+        "sudo mkdir -p '/mnt/no such disk/data' && sudo chown \"$USER\" '/mnt/no such disk/data'",
+    ]
+
+
 def test_a_host_that_does_not_compile_needs_no_compiler(tmp_path: Path) -> None:
     host = Host(name="here", work_dir=str(tmp_path), build="controller")
     checks = by_name(host_checks(HOST, host, Needs(packages={"libx-dev": "a test"}), {}))
@@ -205,6 +227,11 @@ def test_clocks_are_compared_within_the_round_trip(ahead_s: float, trip_s: float
 def test_perf_wants_a_setting() -> None:
     assert check_perf(1).ok is True
     assert check_perf(3).remedy_command == "sudo sysctl kernel.perf_event_paranoid=1"
+
+
+def test_a_rebuilt_kernel_is_told_from_another_version() -> None:
+    labels = {label(path) for path in ("kernel.release", "kernel.version")}
+    assert labels == {"kernel version", "kernel build"}
 
 
 # ---------------------------------------------------------------- documentation

@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"build"}),
     frozenset({"run_parts"}),
     frozenset({"run", "live", "session"}),
-    frozenset({"places", "reading", "reporting", "selection", "artifacts"}),
+    frozenset({"places", "reading", "reporting", "selection", "artifacts", "host_files"}),
     frozenset({"host_places", "host_right"}),
     frozenset({"host_session"}),
     frozenset({"inventory"}),

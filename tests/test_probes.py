@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,15 @@ from benchrunner.errors import TransportError
 from benchrunner.probes import facts, machine, preconditions, storage
 from benchrunner.probes import text as probe_text
 from benchrunner.probes.check import Check, taint_of
-from benchrunner.probes.doctor import Needs, Program, doctor, mending_command, read_installed
+from benchrunner.probes.doctor import (
+    Needs,
+    Program,
+    doctor,
+    mending_command,
+    read_installed,
+    typed,
+)
+from benchrunner.probes.remedies import as_typed, is_command
 from benchrunner.transports.local import LocalTransport
 
 if TYPE_CHECKING:
@@ -344,6 +352,21 @@ def test_what_is_missing_comes_with_one_command(tmp_path: Path) -> None:
     assert missing[1].remedy_command == f"{sudo}apt-get install -y no-such-library-dev"
     command = f"{sudo}apt-get install -y no-such-package extra no-such-library-dev"
     assert mending_command(missing) == command
+
+
+def test_remedies_of_this_machine_are_what_its_user_types() -> None:
+    swap = Check("swap-on", ok=False, evidence="", remedy_command="swapoff -a")
+    assert typed(swap, is_root=False).remedy_command == "sudo swapoff -a"
+    assert typed(swap, is_root=True) == swap
+    advice = replace(swap, remedy_command="use a work directory on ext4, xfs or btrfs")
+    assert typed(advice, is_root=False) == advice
+    thp = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    assert as_typed(thp, is_root=False) == f"sudo sh -c '{thp}'"
+    assert as_typed("sudo mkdir -p /d && sudo chown x /d", is_root=True) == (
+        "mkdir -p /d && chown x /d"
+    )
+    assert as_typed("df -h /d", is_root=False) == "df -h /d"
+    assert not is_command("")
 
 
 def test_nothing_missing_wants_no_command() -> None:

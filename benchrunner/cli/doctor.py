@@ -40,7 +40,7 @@ def command(data: str, catalog: Path | None, *, as_json: bool) -> None:
         mending = mending_command(checks)
         if mending:
             click.echo(f"\nall that is missing, at once:\n  {mending}")
-    if any(check.required and not check.ok for check in checks):
+    if any(check.required and check.ok is False for check in checks):
         raise click.exceptions.Exit(EXIT_CONFIGURATION)
 
 
@@ -54,7 +54,12 @@ def _as_data(check: Check) -> dict[str, object]:
 def _print(checks: tuple[Check, ...]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
-        mark = "ok     " if check.ok else "MISSING" if check.required else "gap    "
-        click.echo(f"{mark}  {check.name:<{width}}  {check.evidence}")
-        if not check.ok and check.remedy_command:
+        click.echo(f"{_mark(check):<7}  {check.name:<{width}}  {check.evidence}")
+        if check.ok is False and check.remedy_command:
             click.echo(f"{'':<{width + 9}}  mend: {check.remedy_command}")
+
+
+def _mark(check: Check) -> str:
+    if check.ok is None:
+        return "unknown"
+    return "ok" if check.ok else "MISSING" if check.required else "gap"

@@ -6,7 +6,6 @@ installed or changed; what comes after a failed step of the way is named as not 
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from benchrunner.errors import (
 from benchrunner.host_places import reach, roots
 from benchrunner.inventory.showing import route
 from benchrunner.probes.check import Check
+from benchrunner.probes.remedies import as_typed, is_command, is_harmless
 from benchrunner.transports import (
     ChangedHostKeyError,
     ConnectionLostError,
@@ -41,12 +41,6 @@ if TYPE_CHECKING:
 REACH, HOST_KEY, LOGIN, FILES = "reach", "host-key", "login", "file-transfer"
 _STAGES = (REACH, HOST_KEY, LOGIN, FILES)
 _MACHINE = "space, compiler, libraries, tools, clock, devices, settings"
-_COMMANDS = frozenset(
-    ("apt-get", "cpupower", "df", "echo", "mkdir", "mount", "ps", "sudo", "swapoff", "sysctl")
-)
-"""First words of remedies that are commands; the others are advice."""
-_HARMLESS = frozenset(("df", "ps"))
-_SUDO = re.compile(r"(?:(?<=^)|(?<=&& )|(?<=; )|(?<=[|] ))sudo ")
 _SHORT_S = 60.0
 
 
@@ -75,7 +69,9 @@ def examine(session: Session, host: Host) -> Examined:
         TransportError: The connection broke in the middle.
     """
     if not host.address:
-        checks, mending = _machine(session, host, reach(session, host), Pasting("", is_root=True))
+        transport = reach(session, host)
+        pasting = Pasting("", is_root=_is_root(transport))
+        checks, mending = _machine(session, host, transport, pasting)
         return Examined(checks, (), mending)
     try:
         hops = route(session, host)
@@ -159,10 +155,13 @@ def _inside(session: Session, host: Host, hops: Sequence[Hop], transport: Transp
     except TransportError as error:
         return _stopped([*checks, _failed(FILES, error)])
     checks.append(Check(FILES, ok=True, evidence="SFTP answers"))
-    number = transport.run(["id", "-u"], timeout_s=_SHORT_S).stdout.strip()
-    pasting = Pasting(ssh_command(host, hops), is_root=number == b"0")
+    pasting = Pasting(ssh_command(host, hops), is_root=_is_root(transport))
     more, mending = _machine(session, host, transport, pasting)
     return Examined((*checks, *more), (), mending)
+
+
+def _is_root(transport: Transport) -> bool:
+    return transport.run(["id", "-u"], timeout_s=_SHORT_S).stdout.strip() == b"0"
 
 
 def _machine(
@@ -181,8 +180,7 @@ def _machine(
     catalog = session.catalog
     engines = [catalog.engine(name) for name in catalog.names("engines")]
     packages = {p: f"building {e.title}" for e in engines for p in e.build.needs.debian}
-    found = host_checks(transport, host, Needs(packages=packages), facts)
-    checks += _owned(found, (host.work_dir, *host.data, *host.wal))
+    checks += host_checks(transport, host, Needs(packages=packages), facts)
     mending = mending_command(checks)
     pasted = tuple(pasting.applied(check) for check in checks)
     return pasted, None if mending is None else pasting.command(mending)
@@ -228,22 +226,6 @@ def _left_over(transport: Transport, host: Host, work_dir: str) -> Check:
     return Check("settings", ok=False, evidence=evidence, remedy_command=remedy, required=False)
 
 
-def _owned(checks: Sequence[Check], paths: Sequence[str]) -> Iterator[Check]:
-    """The same checks; whoever cannot write is told to own the folder itself, not one above it."""
-    folders = iter([path for path in dict.fromkeys(paths) if path])
-    for check in checks:
-        if check.name != "writable":
-            yield check
-            continue
-        folder = next(folders)
-        if check.ok is False and posixpath.isabs(folder):
-            quoted = shlex.quote(folder)
-            own = f'sudo mkdir -p {quoted} && sudo chown "$USER" {quoted}'
-            yield replace(check, remedy_command=own)
-        else:
-            yield check
-
-
 # ---------------------------------------------------------------- remedies
 
 
@@ -258,11 +240,9 @@ class Pasting:
 
     def applied(self, check: Check) -> Check:
         """A check whose remedy can be pasted."""
-        remedy = check.remedy_command
-        words = remedy.split()
-        if not words or words[0] not in _COMMANDS:
+        if not is_command(check.remedy_command):
             return check
-        return replace(check, remedy_command=self.command(remedy))
+        return replace(check, remedy_command=self.command(check.remedy_command))
 
     def command(self, remedy: str) -> str:
         """A command for the host, as it is typed here.
@@ -272,17 +252,13 @@ class Pasting:
         >>> Pasting("ssh root@nvme1", is_root=True).command("sudo mkdir -p /d && sudo mount /d")
         "ssh root@nvme1 'mkdir -p /d && mount /d'"
         """
+        typed = as_typed(remedy, is_root=self.is_root)
         if not self.ssh:
-            return remedy
-        if self.is_root:
-            return f"{self.ssh} {shlex.quote(_SUDO.sub('', remedy))}"
-        if remedy.split()[0] in _HARMLESS:
-            return f"{self.ssh} {shlex.quote(remedy)}"
-        if "sudo " not in remedy:
-            simple = not set(remedy) & set("><|&;")
-            remedy = f"sudo {remedy}" if simple else f"sudo sh -c {shlex.quote(remedy)}"
+            return typed
         # A terminal there, for the password that sudo may ask for.
-        return f"{self.ssh.replace('ssh ', 'ssh -t ', 1)} {shlex.quote(remedy)}"
+        is_asked = not (self.is_root or is_harmless(remedy))
+        ssh = self.ssh.replace("ssh ", "ssh -t ", 1) if is_asked else self.ssh
+        return f"{ssh} {shlex.quote(typed)}"
 
 
 def ssh_command(host: Host, hops: Sequence[Hop]) -> str:

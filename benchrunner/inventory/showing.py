@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.errors import ConfigurationError
+from benchrunner.host_files import HostFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,6 +105,6 @@ def route(session: Session, host: Host) -> tuple[Hop, ...]:
     return Routes(inventory(session), None, None).to(host)
 
 
-def inventory(session: Session) -> dict[str, Host]:
-    """Every host by name, for jump hosts."""
-    return {name: session.catalog.host(name) for name in session.catalog.names("hosts")}
+def inventory(session: Session) -> Mapping[str, Host]:
+    """Every host by name, for jump hosts; a file is read when its host is asked for."""
+    return HostFiles(session.catalog)

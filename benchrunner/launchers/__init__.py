@@ -36,6 +36,8 @@ class LaunchRequest:
     device_dir: str | None = None
     clear_env: bool = False
     """Whether ``command.env`` is the whole environment, not an addition to the host's."""
+    pack: tuple[str, ...] = ()
+    """Arguments for sending the run folder along, should the run be over at once."""
     fresh: FreshFolders | None = None
     """Made empty first, in the same round trip; not when the run was started before."""
 
@@ -52,6 +54,8 @@ class RunState:
     """Contents of ``status.json`` once finished."""
     stdout_bytes: int | None = None
     stderr_bytes: int | None = None
+    packed: bytes | None = None
+    """The run folder as ``pack`` sends it, when it came along with the news of the end."""
 
 
 Tick = Callable[[RunState, float], None]

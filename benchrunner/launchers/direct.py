@@ -63,11 +63,12 @@ class DirectLauncher:
         refuse_foreign(self._transport.host, done)
         refuse_lost(self._transport.host, done)
         self._must(done, request.run_dir)
-        began, _, ended = done.stdout.partition(b"\n")
+        began, _, rest = done.stdout.partition(b"\n")
+        ended, _, packed = rest.partition(b"\n")
         try:
             answer = json.loads(began)
             if ended:
-                self._ended[request.run_dir] = _run_state(json.loads(ended))
+                self._ended[request.run_dir] = _run_state(json.loads(ended), packed or None)
             return Handle(request.run_dir, answer["pid"], answer["start_time"])
         except (ValueError, KeyError, TypeError) as error:
             raise LaunchError(
@@ -164,8 +165,10 @@ class DirectLauncher:
         return content if isinstance(content, dict) else {}
 
     def _state(self, state: Any, handle: Handle, status: dict[str, Any] | None) -> RunState:
-        sizes = (self._transport.size(f"{handle.run_dir}/{name}") for name in ("stdout", "stderr"))
-        return RunState(state, status, *sizes)
+        stdout, stderr = (
+            self._transport.size(f"{handle.run_dir}/{name}") for name in ("stdout", "stderr")
+        )
+        return RunState(state, status, stdout, stderr)
 
     def _run(self, argv: Sequence[str], timeout_s: float) -> Completed:
         return self._transport.run(argv, timeout_s=timeout_s)
@@ -190,6 +193,7 @@ def _start_arguments(request: LaunchRequest) -> list[str]:
         arguments += ["--du", directory]
     if request.device_dir is not None:
         arguments += ["--device-of", request.device_dir]
+    arguments += request.pack
     if request.fresh is not None:
         arguments += request.fresh.arguments()
     if request.clear_env:
@@ -199,10 +203,12 @@ def _start_arguments(request: LaunchRequest) -> list[str]:
     return [*arguments, "--", *request.command.argv]
 
 
-def _run_state(words: dict[str, Any]) -> RunState:
+def _run_state(words: dict[str, Any], packed: bytes | None) -> RunState:
     """What ``state`` printed."""
-    sizes = (words.get("stdout_bytes"), words.get("stderr_bytes"))
-    return RunState(words["state"], words.get("status"), *sizes)
+    return RunState(
+        words["state"], words.get("status"), words.get("stdout_bytes"), words.get("stderr_bytes"),
+        packed,
+    )  # fmt: skip
 
 
 def _seconds(value: float) -> str:

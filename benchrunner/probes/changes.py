@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LABELS = {
     "kernel.release": "kernel version",
+    "kernel.version": "kernel build",
     "kernel.command_line": "kernel command line",
     "cpu.model": "CPU model",
     "cpu.threads": "CPU threads",
@@ -31,6 +32,7 @@ _LABELS = {
     "memory.transparent_huge_pages": "transparent huge pages",
     "memory.swappiness": "swappiness",
     "memory.damon": "DAMON",
+    "memory.ksm": "KSM",
     "device.model": "device model",
     "device.firmware": "device firmware",
     "device.name": "device",
@@ -48,9 +50,10 @@ _LABELS = {
 _IMPORTANCE = (
     "virtualisation.hypervisor", "cpu.model", "cpu.sockets", "cpu.cores", "cpu.threads", "cpu.smt",
     "memory.total_kib", "device.model", "device.name", "device.firmware", "file_system.type",
-    "file_system.source", "kernel.release", "kernel.command_line", "cpu.microcode",
-    "cpu.mitigations", "cpu.governor", "cpu.turbo", "cgroup", "device", "file_system", "memory",
-    "numa", "cpu", "kernel", "os", "compiler", "virtualisation", "other_directories", "tools",
+    "file_system.source", "kernel.release", "kernel.version", "kernel.command_line",
+    "cpu.microcode", "cpu.mitigations", "cpu.governor", "cpu.turbo", "cgroup", "device",
+    "file_system", "memory", "numa", "cpu", "kernel", "os", "compiler", "virtualisation",
+    "other_directories", "tools",
 )  # fmt: skip
 """What a change of numbers is most likely due to, first."""
 _PASSING = "now"
@@ -112,6 +115,8 @@ def label(path: str) -> str:
 
     >>> label("kernel.release"), label("device.nr_requests"), label("cpu.mitigations.retbleed")
     ('kernel version', 'device nr requests', 'CPU mitigations retbleed')
+    >>> label("kernel.version")
+    'kernel build'
     """
     if path in _LABELS:
         return _LABELS[path]

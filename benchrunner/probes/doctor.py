@@ -22,6 +22,7 @@ from benchrunner.probes.preconditions import (
     check_writable,
     facts_checks,
 )
+from benchrunner.probes.remedies import as_typed, is_command, own
 from benchrunner.workdir import disk_free
 
 if TYPE_CHECKING:
@@ -116,14 +117,22 @@ def doctor(transport: Transport, work_dir: str, needs: Needs | None = None) -> t
         work_dir: Where databases and runs would be; absolute.
         needs: What the catalog asks for beside the built-in list.
     """
-    work_dir = _nearest_folder(transport, work_dir)
-    return (
+    found = _look(transport, needs or Needs())
+    checks = (
         _python(),
-        *_installed(transport, needs or Needs()),
+        *_installed(found, needs or Needs()),
         *_directory(transport, work_dir, _SPACE_BYTES),
         check_io_uring(transport),
         check_drop_caches(transport),
     )
+    return tuple(typed(check, is_root=found.root) for check in checks)
+
+
+def typed(check: Check, *, is_root: bool) -> Check:
+    """A check whose remedy, if that is a command, is as that user types it."""
+    if not is_command(check.remedy_command):
+        return check
+    return replace(check, remedy_command=as_typed(check.remedy_command, is_root=is_root))
 
 
 def host_checks(
@@ -138,16 +147,15 @@ def host_checks(
         facts: Facts just taken there (``collect_facts``).
     """
     asked = needs or Needs()
-    checks = list(_installed(transport, asked))
+    checks = list(_installed(_look(transport, asked), asked))
     if host.build == "controller":
-        packages = ROCKSDB_PACKAGES if asked.packages is None else asked.packages
-        checks = [check for check in checks if check.name not in (*_BUILDING, *packages)]
+        compiled_here = (*_BUILDING, *_packages(asked))
+        checks = [check for check in checks if check.name not in compiled_here]
     space = _SPACE_BYTES if host.limits.disk_gib is None else round(host.limits.disk_gib * 2**30)
     databases = list(host.data)[:1] or [host.work_dir]
     for path in dict.fromkeys((host.work_dir, *host.data, *host.wal)):
         if path:
-            folder = _nearest_folder(transport, path)
-            checks += _directory(transport, folder, space if path in databases else None)
+            checks += _directory(transport, path, space if path in databases else None)
     for path, wanted in {**host.data, **host.wal}.items():
         checks.append(check_mounted(transport, path, wanted))
     return (
@@ -197,23 +205,38 @@ def _tuned_away(check: Check, host: definitions.Host) -> bool:
     return by_setting.get(check.name) in host.tune
 
 
-def _installed(transport: Transport, asked: Needs) -> tuple[Check, ...]:
-    """Programs and packages, in one round trip."""
-    packages = ROCKSDB_PACKAGES if asked.packages is None else asked.packages
-    programs = {program.name: program for program in (*PROGRAMS, *asked.programs)}
-    argv = ["sh", "-c", _SCRIPT, "sh", *programs, "--", *packages]
-    found = read_installed(transport.run(argv, timeout_s=_LIMIT_S).stdout.decode(errors="replace"))
+def _look(transport: Transport, asked: Needs) -> Installed:
+    """Programs and packages that there are, in one round trip."""
+    argv = ["sh", "-c", _SCRIPT, "sh", *_programs(asked), "--", *_packages(asked)]
+    return read_installed(transport.run(argv, timeout_s=_LIMIT_S).stdout.decode(errors="replace"))
+
+
+def _installed(found: Installed, asked: Needs) -> tuple[Check, ...]:
     return (
-        *(_program(program, found) for program in programs.values()),
-        *(_package(name, purpose, found) for name, purpose in packages.items()),
+        *(_program(program, found) for program in _programs(asked).values()),
+        *(_package(name, purpose, found) for name, purpose in _packages(asked).items()),
     )
 
 
-def _directory(transport: Transport, folder: str, space_bytes: int | None) -> tuple[Check, ...]:
-    """What a folder must be able to do for databases and runs."""
+def _programs(asked: Needs) -> Mapping[str, Program]:
+    return {program.name: program for program in (*PROGRAMS, *asked.programs)}
+
+
+def _packages(asked: Needs) -> Mapping[str, str]:
+    return ROCKSDB_PACKAGES if asked.packages is None else asked.packages
+
+
+def _directory(transport: Transport, path: str, space_bytes: int | None) -> tuple[Check, ...]:
+    """What a folder must be able to do for databases and runs; tried above it if it is missing."""
+    folder = _nearest_folder(transport, path)
+    space = check_free_space(disk_free(transport, folder), space_bytes, folder)
+    writable = check_writable(transport, folder)
+    if writable.ok is False:  # whoever may not write owns the folder itself, not one above it
+        writable = replace(writable, remedy_command=own(path))
     return (
-        check_free_space(disk_free(transport, folder), space_bytes, folder),
-        check_writable(transport, folder),
+        # Nobody said how much is needed: nothing that it lacks can be told.
+        space if space_bytes is not None else replace(space, required=False),
+        writable,
         check_direct_io(transport, folder),
     )
 

@@ -16,6 +16,7 @@ from benchrunner.errors import TransportError
 from benchrunner.model import Taint
 from benchrunner.probes.check import Check
 from benchrunner.probes.machine import meminfo_lines
+from benchrunner.probes.remedies import own
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -42,7 +43,7 @@ def check_writable(transport: Transport, directory: str) -> Check:
     transport.run(["rm", "-f", "--", path], timeout_s=_SHORT_S)
     ok = done.exit_code == 0
     evidence = f"a file can be made in {directory}" if ok else _complaint(done)
-    return Check("writable", ok, evidence, "" if ok else _own(directory), purpose="databases, runs")
+    return Check("writable", ok, evidence, "" if ok else own(directory), purpose="databases, runs")
 
 
 def check_direct_io(transport: Transport, directory: str) -> Check:
@@ -251,11 +252,6 @@ def _amount(kib: int | None) -> str | None:
 
 def _probe_path(directory: str) -> str:
     return f"{directory}/.benchrunner-probe-{secrets.token_hex(4)}"
-
-
-def _own(directory: str) -> str:
-    quoted = shlex.quote(directory)
-    return f'sudo mkdir -p {quoted} && sudo chown "$USER" {quoted}'
 
 
 def _complaint(done: Completed) -> str:

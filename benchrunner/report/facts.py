@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 from benchrunner.report.format import metric_text
 from benchrunner.report.tables import find_metric
 from benchrunner.report.view import HostView
+from benchrunner.units import about_size
 
 _GROUPS = {
     "instance": "Instance",
@@ -22,6 +23,7 @@ _GROUPS = {
     "memory": "Memory",
     "kernel": "Kernel",
     "os": "Operating system",
+    "cgroup": "Control group",
     "device": "Device",
     "file_system": "File system",
     "compiler": "Compiler",
@@ -29,13 +31,18 @@ _GROUPS = {
 }
 _FIRST = {
     "virtualisation": ("product", "hypervisor", "container"),
-    "cpu": ("model", "sockets", "cores", "threads", "smt", "governor", "turbo", "microcode"),
-    "numa": ("count",),
-    "memory": ("total_kib", "swap_kib", "transparent_huge_pages", "swappiness"),
+    "cpu": (
+        "model", "sockets", "cores", "threads", "smt", "governor", "energy_preference", "turbo",
+        "microcode",
+    ),
+    "numa": ("count", "balancing"),
+    "memory": (
+        "total_kib", "swap_kib", "transparent_huge_pages", "ksm", "damon", "swappiness",
+    ),
     "kernel": ("release",),
     "device": (
         "name", "model", "raid_level", "virtual", "rotational", "scheduler", "nr_requests",
-        "max_sectors_kib", "read_ahead_kib", "write_cache", "size_bytes",
+        "max_sectors_kib", "read_ahead_kib", "write_cache", "wbt_lat_us", "size_bytes",
     ),
     "file_system": ("type", "options", "total_kib"),
     "compiler": (),
@@ -49,6 +56,60 @@ _FROM_BYTES = {"_bytes": 1, "_kib": 1024}
 _LONGEST_LIST = 8
 _BARE = ("model", "name", "type", "release")
 """Facts that need no label beside their value."""
+_SAID: Mapping[str, Mapping[Any, str]] = {
+    "cpu.smt": {True: "SMT on", False: "SMT off"},
+    "cpu.turbo": {True: "turbo on", False: "turbo off"},
+    "numa.count": {1: "1 node"},
+    "numa.balancing": {True: "balancing on", False: "balancing off"},
+    "memory.swap_kib": {0: "no swap"},
+    "memory.huge_pages": {0: ""},
+    "memory.ksm": {True: "KSM on", False: "KSM off"},
+    "memory.zone_reclaim_mode": {0: ""},
+    "memory.overcommit_memory": {0: ""},
+    "kernel.io_uring_disabled": {0: "io_uring on", 1: "io_uring for its group", 2: "io_uring off"},
+    "kernel.randomize_va_space": {0: "ASLR off", 1: "ASLR without the heap", 2: "ASLR on"},
+    "kernel.irq_balance": {True: "irqbalance runs", False: "irqbalance does not run"},
+    "kernel.tainted": {0: ""},
+    "device.virtual": {True: "virtual", False: ""},
+    "device.rotational": {True: "rotational", False: "not rotational"},
+    "device.no_merges": {0: ""},
+    "device.wbt_lat_us": {0: "no write-back throttling"},
+    "device.logical_block_bytes": {512: ""},
+    "device.discard": {True: "discard", False: "no discard"},
+    "device.max_hw_sectors_kib": {2**31 - 1: ""},
+}
+"""What a value means, in words; empty where it says nothing."""
+_PHRASES: Mapping[str, str] = {
+    "cpu.max_mhz": "at most {} MHz",
+    "cpu.min_mhz": "at least {} MHz",
+    "cpu.isolated": "isolated CPUs {}",
+    "numa.count": "{} nodes",
+    "memory.huge_page_kib": "huge pages of {}",
+    "memory.transparent_huge_pages_defrag": "their defragmentation {}",
+    "memory.damon": "DAMON {}",
+    "memory.dirty_ratio": "dirty ratio {} %",
+    "memory.dirty_background_ratio": "dirty background ratio {} %",
+    "kernel.version": "build {}",
+    "kernel.architecture": "{}",
+    "os.libc": "{}",
+    "os.open_files": "at most {} open files",
+    "cgroup.cpus": "at most {} CPUs",
+    "cgroup.memory_bytes": "at most {} of memory",
+    "cgroup.allowed_cpus": "CPUs {}",
+    "device.raid_level": "{}",
+    "device.nr_requests": "nr_requests {}",
+    "device.max_sectors_kib": "requests of at most {}",
+    "device.max_hw_sectors_kib": "of the hardware at most {}",
+    "device.wbt_lat_us": "write-back throttling at {} us",
+    "device.logical_block_bytes": "logical block {}",
+    "device.physical_block_bytes": "physical block {}",
+    "file_system.source": "on {}",
+    "file_system.mount_point": "at {}",
+    "file_system.options": "mounted with {}",
+}
+"""How a fact is put that its name would put badly; others are their name and their value."""
+_HARMLESS = "Not affected"
+"""What the kernel says of a vulnerability that the processor does not have."""
 
 
 def host_view(data: ReportData, host: str) -> HostView:
@@ -58,7 +119,7 @@ def host_view(data: ReportData, host: str) -> HostView:
     others = [name for name in facts if name not in _GROUPS and name not in _PASSING]
     ceilings = tuple(_ceiling(data, ceiling) for ceiling in data.ceilings if ceiling.host == host)
     short = _lines({name: _chosen(name, facts[name]) for name in known + others})
-    complete = _lines({name: facts[name] for name in known + others})
+    complete = _lines({name: _telling(name, facts[name]) for name in known + others})
     return HostView(host, (*short, *ceilings), tuple(one for one in complete if one not in short))
 
 
@@ -70,8 +131,29 @@ def _chosen(group: str, facts: Any) -> Any:
     return wanted if wanted or not _FIRST[group] else facts
 
 
+def _telling(group: str, facts: Any) -> Any:
+    """The facts of a group without those that repeat another one or that say nothing."""
+    if not isinstance(facts, Mapping):
+        return facts
+    left_out: set[str] = set()
+    if group == "device":
+        left_out |= {"disk"} if facts.get("disk") == facts.get("name") else set()
+        same = facts.get("disk_size_bytes") == facts.get("size_bytes")
+        left_out |= {"disk_size_bytes"} if same else set()
+    elif group == "numa" and facts.get("count") == 1:
+        left_out = {"nodes"}
+    kept = {name: value for name, value in facts.items() if name not in left_out}
+    mitigations = kept.get("mitigations")
+    if isinstance(mitigations, Mapping):
+        found = {name: text for name, text in mitigations.items() if text != _HARMLESS}
+        kept["mitigations"] = found or "not needed"
+    return kept
+
+
 def _lines(groups: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    lines = ((_GROUPS.get(name, _words(name)), summary(facts)) for name, facts in groups.items())
+    lines = (
+        (_GROUPS.get(name, _words(name)), summary(facts, name)) for name, facts in groups.items()
+    )
     return tuple((label, text) for label, text in lines if text)
 
 
@@ -82,17 +164,22 @@ def _ceiling(data: ReportData, ceiling: CeilingView) -> tuple[str, str]:
     return "Device ceiling", f"{metric.title} {value}, measured by {measured_by}"
 
 
-def summary(value: Any) -> str:
+def summary(value: Any, group: str = "") -> str:
     """Return a fact as one line; nested facts as ``name value`` pairs.
+
+    Args:
+        value: One fact, several in a list, or many by name.
+        group: Whose facts they are, for those that have words of their own.
 
     >>> summary({"model": "EPYC", "count": 8, "flags": None})
     'EPYC, count 8'
     >>> summary({"total_kib": 33554432})
     'total 32.0 GiB'
+    >>> summary({"swap_kib": 0, "ksm": False, "damon": []}, "memory")
+    'no swap, KSM off, DAMON off'
     """
     if isinstance(value, Mapping):
-        pairs = ((str(name), inner) for name, inner in value.items())
-        texts = [_pair(name, inner) for name, inner in pairs]
+        texts = [_said(group, str(name), inner) for name, inner in value.items()]
         return ", ".join(text for text in texts if text)
     if isinstance(value, Sequence) and not isinstance(value, str):
         texts = [text for text in (summary(inner) for inner in value) if text]
@@ -101,6 +188,41 @@ def summary(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None else str(value)
+
+
+def _said(group: str, name: str, value: Any) -> str:
+    """One fact of a group in its own words, else as its name and its value."""
+    path = f"{group}.{name}"
+    if value is None:
+        return ""
+    if isinstance(value, bool | int) and value in _SAID.get(path, {}):
+        return _SAID[path][value]
+    if path == "memory.damon" and not value:
+        return "DAMON off"
+    if path == "file_system.options" and isinstance(value, Sequence):
+        value = ",".join(map(str, value))
+    phrase = _PHRASES.get(path)
+    if phrase is not None:
+        return phrase.format(_sized(name, value) or summary(value))
+    if group and isinstance(value, str) and value.startswith(name):
+        return value  # fio-3.33 needs no "fio" before it
+    size = _sized(name, value) if group else ""
+    if size and not size.endswith(("GiB", "TiB", "PiB")):
+        return f"{_words(_without_unit(name))} {size}"
+    return _pair(name, value)
+
+
+def _sized(name: str, value: Any) -> str:
+    """A size for people; empty when it is none."""
+    factor = next((by for ending, by in _FROM_BYTES.items() if name.endswith(ending)), None)
+    if factor is None or not isinstance(value, int) or value <= 0:
+        return ""
+    return about_size(value * factor)
+
+
+def _without_unit(name: str) -> str:
+    ending = next((one for one in _FROM_BYTES if name.endswith(one)), "")
+    return name.removesuffix(ending)
 
 
 def _pair(name: str, value: Any) -> str:

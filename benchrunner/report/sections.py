@@ -46,12 +46,14 @@ def commands(cells: Sequence[Cell], steps: Sequence[str]) -> tuple[CommandView, 
     ``cells`` are ordered newest first.
     """
     version = next((cell.version for cell in cells if _argv_of(cell, steps[0])), None)
+    several = len({cell.host for cell in cells}) > 1
     found: dict[str, list[str]] = {}
     for cell in cells:
         if cell.version == version:
             for step in steps:
                 text = _argv_of(cell, step)
                 label = f"{cell.version} {cell.variant}"
+                label += f" on {cell.host}" if several else ""
                 label += f" {step}" if len(steps) > 1 else ""
                 if text and label not in found.setdefault(text, []):
                     found[text].append(label)

@@ -192,7 +192,11 @@ class SshTransport:
                 if time.monotonic() - began_s > self._patience.connect_s / 2:
                     raise
             self._pause(pause_s)
-        return self._linked()
+        try:
+            return self._linked()
+        except ConnectionLostError as error:
+            # Whoever asked need not try all of this again.
+            raise UnreachableError(error.message, error.hint) from error
 
     def _linked(self) -> Link:
         link = open_link(self._route, self._name, self._keys, self._patience)

@@ -33,6 +33,8 @@ static const char kHelp[] =
     "      --in DIR --fresh FOLDER ... --make DIR ... --marker TEXT\n"
     "                        first what `fresh` does, unless the run was started already\n"
     "      --await S         stay up to S seconds; print the state as well if it ended\n"
+    "      --limit BYTES [--newest-in DIR --glob PATTERN]\n"
+    "                        and then what `pack` prints\n"
     "      --lease FILE --owner ID --fence N\n"
     "                        only while this lease is held; also with fresh and remove\n"
     "  br-supervise state --run-dir DIR\n"

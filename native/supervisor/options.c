@@ -70,6 +70,9 @@ static const struct option kStartOptions[] = {
     {"make", required_argument, NULL, OPTION_MAKE},
     {"marker", required_argument, NULL, OPTION_MARKER},
     {"await", required_argument, NULL, OPTION_AWAIT},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"newest-in", required_argument, NULL, OPTION_NEWEST_IN},
+    {"glob", required_argument, NULL, OPTION_GLOB},
     LEASE_OPTIONS,
     {0}};
 
@@ -290,6 +293,9 @@ static void apply(struct options* o, int id, const char* value) {
       r->await_ns = parse_seconds("--await", value, 0);
       break;
     case OPTION_LIMIT:
+      r->pack = &o->pack;
+      apply_pack(&o->pack, id, value);
+      break;
     case OPTION_NEWEST_IN:
     case OPTION_GLOB:
       apply_pack(&o->pack, id, value);

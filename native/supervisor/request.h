@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ours.h"
+#include "pack.h"
 
 // In the environment of the command, so that its processes are found again after the
 // supervisor was killed.
@@ -29,6 +30,7 @@ struct request {
   int64_t interval_ns;
   bool foreground;
   int64_t await_ns;              // how long `start` stays to see a short run's end
+  const struct pack_request* pack;  // sent along with that end; NULL = nothing is
   struct our_folders fresh;      // made empty first; none = nothing is
 };
 

@@ -84,7 +84,8 @@ static int start_in_background(const struct request* request, int lock) {
   return exit_code;
 }
 
-// For a caller far away: one round trip tells that a short run began, and how it ended.
+// For a caller far away: one round trip tells that a short run began, how it ended, and what
+// it left.
 static void tell_if_ended(const struct request* request) {
   struct text status = {0};
   text_printf(&status, "%s/" STATUS_FILE, request->run_dir);
@@ -92,8 +93,11 @@ static void tell_if_ended(const struct request* request) {
   while (access(status.data, F_OK) != 0 && clock_monotonic_ns() < until_ns) {
     clock_sleep_ns(kLookAgainNs);
   }
-  if (access(status.data, F_OK) == 0) {
-    state_command(request->run_dir);
+  if (access(status.data, F_OK) == 0 && state_command(request->run_dir) == EXIT_OK &&
+      request->pack != NULL) {
+    struct pack_request pack = *request->pack;
+    pack.run_dir = request->run_dir;
+    pack_command(&pack);
   }
   text_free(&status);
 }
@@ -111,9 +115,9 @@ static int start_in_folder(struct request* request, int lock) {
   if (given_id == NULL) {
     request->run_id = canonical;
   }
-  const int exit_code =
-      request->foreground ? start_here(request) : start_in_background(request, lock);
+  int exit_code = request->foreground ? start_here(request) : start_in_background(request, lock);
   if (exit_code == EXIT_OK && !request->foreground && request->await_ns > 0) {
+    // The run has begun: what cannot be sent along now is there to be asked for.
     tell_if_ended(request);
   }
   request->run_id = given_id;
