@@ -420,7 +420,8 @@ class Host(Definition):
     env: dict[str, str] = Field({}, description="environment of every process")
     tags: list[str] = Field([], description="free words")
     roles: list[Literal["client", "server"]] = Field(
-        ["client", "server"], description="what the host may be for workloads over a network"
+        ["client", "server"],
+        description="client: it runs the steps of workloads; server: their services",
     )
     limits: HostLimits = Field(HostLimits(), description="what a sweep may take there")
     build: Literal["host", "controller"] = Field(

@@ -92,6 +92,12 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
     for name in sweep.hosts:
         host = session.catalog.host(name)
         check_settings(host.tune, f"hosts/{name}.toml: tune")
+        if "client" not in host.roles:
+            raise ConfigurationError(
+                f"host {name} is no client (roles: {', '.join(host.roles) or 'none'}), and clients "
+                "run the steps of workloads",
+                f'roles = ["client", "server"] in hosts/{name}.toml, or another --host',
+            )
         places = roots(session, host, session.settings.choices)
         try:
             transport = reach(session, host)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from benchrunner.transports import Transport
 
 _LEVEL = 6
-_SMALL_BYTES = 1 << 20
 _PACK_BYTES = 16 << 20
 """Run folders up to this size come home in one piece, through memory."""
 _PACK_LIMIT_S = 600.0
@@ -298,10 +297,6 @@ def compress(folder: Path) -> None:
         if not path.is_file() or path.name in PLAIN or path.suffix == ".gz":
             continue
         packed = path.with_name(path.name + ".gz")
-        if path.stat().st_size <= _SMALL_BYTES:
-            packed.write_bytes(gzip.compress(path.read_bytes(), _LEVEL, mtime=0))
-            path.unlink()
-            continue
         with (
             path.open("rb") as source,
             packed.open("wb") as file,

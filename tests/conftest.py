@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from fault_support import Bench
 
+from benchrunner.cli import main
 from benchrunner.host_right import LOCK_DIR_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -34,6 +38,27 @@ def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build cache that the tests of the whole program share: one supervisor is compiled."""
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """The command line, in an empty folder: exit code, standard output, standard error."""
+    thresholds, handler = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["benchrunner", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code, printed.out, printed.err
+
+    yield run
+    gc.set_threshold(*thresholds)
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture

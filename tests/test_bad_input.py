@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import gc
-import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fault_support import FAKE
 
-from benchrunner.cli import main
 from benchrunner.store import open_store
 
 Program = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Program]:
-    """The command line, in an empty folder: exit code, standard output, standard error."""
-    thresholds, handler = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
-    monkeypatch.chdir(tmp_path)
+def program(in_process: Program, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The command line with the fake engine on the path."""
     monkeypatch.setenv("PATH", f"{FAKE / 'bin'}:/usr/bin:/bin")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["benchrunner", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
-
-    yield run
-    gc.set_threshold(*thresholds)
-    signal.signal(signal.SIGTERM, handler)
+    return in_process
 
 
 def write(path: str, text: str) -> None:

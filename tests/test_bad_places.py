@@ -139,6 +139,10 @@ def test_a_host_elsewhere_and_a_relative_folder(bench: Bench) -> None:
     assert far.returncode == 2
     expected = "error: host far is bench@far and has no work_dir\n"
     assert far.stderr.startswith(expected)
+    (hosts / "serving.toml").write_text('name = "serving"\nroles = ["server"]\n')
+    serving = bench.run("plan", "fake", "--host", "serving")
+    assert serving.returncode == 2
+    assert serving.stderr.startswith("error: host serving is no client (roles: server), and ")
     odd = bench.run("plan", "fake", "--host", "odd")
     assert odd.returncode == 2
     assert odd.stderr == (

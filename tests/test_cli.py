@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,27 +23,12 @@ Program = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def program(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Program]:
-    """The command line in an empty folder, with the fake engine at hand."""
-    thresholds, handler = gc.get_threshold(), signal.getsignal(signal.SIGTERM)
-    monkeypatch.chdir(tmp_path)
+def program(cache: Path, in_process: Program, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The command line with the fake engine at hand."""
     monkeypatch.setenv("PATH", f"{FAKE / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("BENCHRUNNER_CACHE", str(cache))
     monkeypatch.setenv("BENCHRUNNER_PATH", str(FAKE))
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["benchrunner", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
-
-    yield run
-    gc.set_threshold(*thresholds)
-    signal.signal(signal.SIGTERM, handler)
+    return in_process
 
 
 SWEEP = ("sweep", "fake", "--variants", "None", "--set", "PAUSE=0.01")

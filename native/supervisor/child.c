@@ -18,7 +18,7 @@ struct failure {
 
 // By system call: libc keeps the first real-time signals to itself and refuses to change them, yet
 // a parent can have left them ignored. An action of nothing but zeros is the default one.
-static void restore_signals(void) {
+void restore_signals(void) {
   static const char default_action[64];
   const size_t set_bytes = (NSIG - 1) / 8;
   for (int s = 1; s < NSIG; s++) {

@@ -30,4 +30,7 @@ int child_fork(const struct child_setup* setup, struct child* child);
 // the process ends by itself, to be waited for like any other.
 bool child_await_exec(struct child* child, const struct child_setup* setup, struct text* error);
 
+// In a child that is about to execute a command: default actions, nothing blocked. Async-signal-safe.
+void restore_signals(void);
+
 #endif

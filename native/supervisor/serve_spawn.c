@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "process.h"
 #include "text.h"
 
@@ -94,17 +95,6 @@ static char** make_environment(char* const* additions) {
   }
   list[count] = NULL;
   return list;
-}
-
-// See child.c: libc refuses to change the signals that it keeps to itself.
-static void restore_signals(void) {
-  static const char default_action[64];
-  for (int s = 1; s < NSIG; s++) {
-    syscall(SYS_rt_sigaction, s, default_action, NULL, (size_t)(NSIG - 1) / 8);
-  }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static _Noreturn void fail(int pipe, enum spawn_stage stage) {
