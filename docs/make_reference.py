@@ -1,6 +1,6 @@
 """Writes ``reference.md`` beside this file: every key of every TOML file, from its definition.
 
-Run it after a change of ``benchrunner/definitions.py``; a test holds that the page is in step.
+Run it after a change of ``benchrunner/definitions``; a test holds that the page is in step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILES: dict[str, type[BaseModel]] = {
 }
 INTRODUCTION = """# Reference: the TOML files
 
-Made from `benchrunner/definitions.py` by `docs/make_reference.py`; do not edit it by hand. The
+Made from `benchrunner/definitions` by `docs/make_reference.py`; do not edit it by hand. The
 words are in [the glossary](glossary.md).
 
 Files are looked up in `--catalog DIR`, in the working directory, in the folders of

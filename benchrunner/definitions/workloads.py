@@ -1,0 +1,133 @@
+"""Workloads: ordered steps, variants, what becomes of flags, and what they need."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from benchrunner.definitions.base import Definition, MetricId, Name, Preparation, Scalar
+from benchrunner.definitions.pages import Page
+
+
+class Variant(Definition):
+    """A named overlay on every step: options, a command prefix, environment."""
+
+    name: Name = Field(description="as --variants and pages show it")
+    title: str = Field("", description="what it means, for the reader")
+    options: dict[str, Scalar] = Field(
+        {}, description="flags for the steps whose tool is the engine's own"
+    )
+    wrap: list[str] = Field([], description="command prefix, e.g. numactl --interleave=all")
+    env: dict[str, str] = Field({}, description="environment added to every step")
+    needs: list[Literal["direct-io"]] = Field(
+        [], description="what the host must offer, else the variant's trials are skipped"
+    )
+
+
+class Step(Definition):
+    """One process: a tool and its arguments."""
+
+    name: Name = Field(description="unique in the workload")
+    tool: Name = Field(description="the tool that runs")
+    title: str = Field("", description="section title on the page")
+    text: str = Field("", description="paragraph under the title")
+    command: str = Field("", description="the source page's own command line, for the reader")
+    part_of: Name | None = Field(
+        None, description="the earlier step whose test this step completes"
+    )
+    state: Literal["creates", "keeps", "changes"] = Field(
+        "keeps", description="what it does to the database: makes it, leaves it, alters it"
+    )
+    measure: bool = Field(default=True, description="whether its numbers are shown")
+    use: list[Name] = Field([], description="argument sets merged first, in order")
+    args: dict[str, Scalar | list[str]] = Field(
+        {}, description="flags; lists are joined by commas, texts are templates over parameters"
+    )
+    phase: str | None = Field(None, description="benchmark inside the output that the page shows")
+    threads: Scalar | None = Field(None, description="threads measured, for the usec/op check")
+    seconds: Scalar | None = Field(
+        None, description="expected run time; limits at three times this plus a minute"
+    )
+    timeout_s: Scalar | None = Field(None, description="time limit; default from seconds")
+    requires: str = Field(
+        "", description="versions that can run this step: '>=6.19', '>=6.19, <7.0'"
+    )
+    before: list[Preparation] | None = Field(
+        None,
+        description="what is done first, in order: `sync`, `drop-caches`, `fstrim`, `cool-down=60` "
+        "(at most 60 s); default: the workload's, where the step is measured",
+    )
+
+
+class Rule(Definition):
+    """What to do with a flag that some versions do not know."""
+
+    flag: str = Field(description="the flag that the rule speaks of")
+    since: str | None = Field(None, description="first version the rule applies to")
+    until: str | None = Field(None, description="last version the rule applies to")
+    action: Literal["drop", "rename", "refuse", "set"] = Field(
+        description="drop, rename, refuse: where it is not known; set another value: in any case"
+    )
+    to: str | None = Field(None, description="rename, set: the flag given instead")
+    value: Scalar | None = Field(None, description="rename, set: the value given instead")
+    reason: str = Field("", description="stored with what became of the flag")
+
+
+class Ceiling(Definition):
+    """A workload that measures what the host's device can do, before the sweep."""
+
+    workload: Name = Field(description="the workload that measures it")
+    taints: dict[MetricId, str] = Field(
+        {},
+        description="metric of a step -> the ceiling's metric that it may not come within 5 % of",
+    )
+
+
+class Estimate(Definition):
+    """What a trial needs, as expressions over the parameters."""
+
+    disk: str = Field("", description="bytes at the largest moment")
+    memory: str = Field("", description="bytes")
+
+
+class Workload(Definition):
+    """Ordered steps that may share a database, with default parameters and scale presets."""
+
+    name: Name = Field(description="as the file is called")
+    title: str = Field(description="as pages show it")
+    source: str = Field("", description="which page, paper or script this reproduces")
+    engine: Name = Field(description="the engine under test")
+    policy: Literal["carry", "pristine"] = Field(
+        "carry",
+        description="carry: a step gets the database as left; pristine: as it was after loading",
+    )
+    params: dict[str, Scalar] = Field(
+        {}, description='names and defaults; "6GiB" is a number of bytes'
+    )
+    scale: dict[Name, dict[str, Scalar]] = Field(
+        {}, description="preset -> parameters that differ from the defaults"
+    )
+    default_scale: Name = Field("published", description="preset used when none is asked for")
+    variants: list[Variant] = Field(
+        [Variant(name="None")], description="overlays that a sweep compares"
+    )
+    compression: str = Field("", description="codec the build must have; {PARAM} is replaced")
+    args: dict[Name, dict[str, Scalar]] = Field({}, description="named argument sets")
+    pinned: dict[str, Scalar] = Field(
+        {}, description="defaults that moved between versions, fixed unless --as-shipped"
+    )
+    unknown_flags: Literal["drop", "refuse"] = Field(
+        "refuse",
+        description="what becomes of a flag that a version does not know and no rule speaks of",
+    )
+    rule: list[Rule] = Field([], description="flags that some versions do not know")
+    estimate: Estimate = Field(Estimate(), description="what a trial needs")
+    ceiling: Ceiling | None = Field(
+        None, description="what the host's device can do, measured before the sweep"
+    )
+    before: list[Preparation] = Field(
+        [], description="what is done before every measured step that does not say it itself"
+    )
+    steps: list[Step] = Field(description="in order")
+    page: Page = Field(Page(), description="what its page shows")
