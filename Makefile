@@ -6,8 +6,10 @@ DATA   ?= results
 
 DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
 ENGINE_PACKAGES := liblmdb-dev libleveldb-dev libsqlite3-dev librocksdb-dev libdb-dev libwiredtiger-dev
-TEST_PACKAGES  := $(DEMO_PACKAGES) $(ENGINE_PACKAGES) g++ make git cargo postgresql openssh-server openssh-client iproute2
-BUILD_PACKAGES := $(TEST_PACKAGES) ccache libgflags-dev libsnappy-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
+HOST_PACKAGES  := libbenchmark-dev redis-server redis-tools nginx-light wrk iperf3 openssl xxhash
+TEST_PACKAGES  := $(DEMO_PACKAGES) $(ENGINE_PACKAGES) $(HOST_PACKAGES) dpkg-dev g++ make git cargo postgresql openssh-server openssh-client iproute2
+LEVELDB_PACKAGES := dpkg-dev g++ make cmake libgtest-dev libgmock-dev libsnappy-dev
+BUILD_PACKAGES := $(TEST_PACKAGES) $(LEVELDB_PACKAGES) npm tcl libdb5.3-dev ccache libgflags-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
 
 .PHONY: demo test test-builds lint bench clean help
 
@@ -22,7 +24,7 @@ test: $(VENV)/.test    ## the whole test suite, with a real end-to-end sweep
 	@.ci/need-packages $(TEST_PACKAGES)
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
-test-builds: $(VENV)/.test  ## builds RocksDB versions from source and runs them (slow)
+test-builds: $(VENV)/.test  ## builds all engines from their sources and runs them (slow)
 	@.ci/need-packages $(BUILD_PACKAGES)
 	$(BIN)/python -m pytest tests/builds -o addopts="-ra --strict-markers" $(PYTEST_ARGS)
 
@@ -30,7 +32,7 @@ lint: $(VENV)/.dev     ## ruff, mypy, codespell
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/codespell benchrunner docs tests workloads native README.md CHANGELOG.md
 
 bench: $(VENV)/.test   ## the figures of benchmarks/README.md, as ratios from interleaved pairs
-	@.ci/need-packages $(DEMO_PACKAGES)
+	@.ci/need-packages $(DEMO_PACKAGES) libbenchmark-dev mbw sysbench linux-perf $(LEVELDB_PACKAGES)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 clean:                 ## removes the virtual environment; results/ stays

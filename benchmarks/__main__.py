@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.figures import machine
+from benchmarks.hostbench import hostbench
+from benchmarks.kvbench import kvbench
 from benchmarks.overhead import overhead
 from benchmarks.page import page
 from benchmarks.parsing import parse
@@ -34,6 +36,8 @@ BENCHMARKS: dict[str, Callable[[Options], Iterator[Figure]]] = {
     "store": store,
     "page": page,
     "remote": remote,
+    "kvbench": kvbench,
+    "hostbench": hostbench,
 }
 
 
@@ -48,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = _command(name, asked)
         print(f"# {command}", flush=True)
         with tempfile.TemporaryDirectory(prefix="benchrunner-bench-", dir=asked.dir) as folder:
-            options = Options(Path(folder), asked.pairs, asked.quick, asked.db_bench, asked.url)
+            options = Options(
+                Path(folder), asked.pairs, asked.quick, asked.db_bench, asked.url, asked.cache
+            )
             try:
                 for figure in BENCHMARKS[name](options):
                     print(figure.row(), flush=True)
@@ -69,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="few pairs: does it work at all")
     parser.add_argument("--pairs", type=_positive, help="pairs of every figure")
     parser.add_argument("--db-bench", metavar="PATH", help="default: db_bench on PATH")
+    parser.add_argument(
+        "--cache", type=_folder, metavar="DIR", help="kvbench: where builds of engines are kept"
+    )
     parser.add_argument("--url", default="", help="store: an empty PostgreSQL database")
     parser.add_argument(
         "--dir", type=_folder, default=Path(tempfile.gettempdir()), metavar="DIR",
@@ -101,7 +110,7 @@ def _command(name: str, asked: argparse.Namespace) -> str:
     """What reproduces one benchmark's figures."""
     words = ["python -m benchmarks", name]
     words += ["--quick"] if asked.quick else []
-    for option in ("pairs", "db_bench", "url"):
+    for option in ("pairs", "db_bench", "url", "cache"):
         if value := getattr(asked, option):
             words.append(f"--{option.replace('_', '-')} {value}")
     if str(asked.dir) != tempfile.gettempdir():

@@ -1,8 +1,8 @@
 """``perturbation``: does watching change the result? db_bench under the supervisor against bare.
 
-Both sides run the same fixed number of operations, found once so that a run takes some seconds. The
-figure is db_bench's own ops/sec. readrandom has as many threads as there are processors, so that
-the supervisor has no idle one to itself.
+Twice: neighbouring seconds of one run with one thread (``toggled``), and whole processes with the
+same fixed number of operations, readrandom with as many threads as there are processors, so that
+the supervisor has no idle one to itself. The figure is db_bench's own ops/sec.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.figures import Figure, Target, number
 from benchmarks.pairs import estimate, interleave
+from benchmarks.toggled import SETTLING_S, toggle
 from benchrunner.errors import ConfigurationError
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.parse.result_line import parse_result
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from benchmarks.pairs import Pairs
     from benchmarks.processes import Options
 
 KEYS = 1_000_000
@@ -37,6 +39,15 @@ COMMON = (
     "--compression_type=none", "--open_files=-1", "--seed=1",
 )  # fmt: skip
 EXISTING = ("--use_existing_db=1", "--disable_auto_compactions=1")
+SINGLE: dict[str, tuple[int, tuple[str, ...]]] = {
+    "readrandom": (100, ("--benchmarks=readrandom", *COMMON, *EXISTING)),
+    # One memtable for the whole run and no log: flushes and write-back come and go by the second.
+    "fillrandom": (
+        300,
+        ("--benchmarks=fillrandom", *COMMON, "--write_buffer_size=8000000000", "--disable_wal=1"),
+    ),
+}
+"""Pairs of seconds and arguments; one thread is db_bench's default."""
 
 
 def perturbation(options: Options) -> Iterator[Figure]:
@@ -58,13 +69,21 @@ def perturbation(options: Options) -> Iterator[Figure]:
     transport.close()
     sides = _Sides(program, supervisor, folder)
     sides.bare_ops(("--benchmarks=fillseq", *COMMON))
+    for name, (usual, arguments) in SINGLE.items():
+        pairs = sides.within_one_run(arguments, options.count(usual, quick=6))
+        bare = number(estimate(pairs.bare).median)
+        yield Figure(
+            f"perturbation {name}", pairs.ratio, "", Target(0.995, 1.005),
+            note=f"watched / unwatched seconds of one run, {len(pairs.ours)} pairs, {bare} ops/s",
+        )  # fmt: skip
+    sides.bare_ops(("--benchmarks=fillseq", *COMMON))
     for name, arguments in benchmarks().items():
         sides.aim(arguments, 1.0 if options.quick else RUN_S)
         pairs = interleave(sides.supervised_ops, sides.bare_ops, options.count(12))
         bare = number(estimate(pairs.bare).median)
         yield Figure(
-            f"perturbation {name}", pairs.ratio, "", Target(0.995, 1.005),
-            note=f"supervised / bare ops/sec, {len(pairs.ours)} pairs, bare {bare} ops/s",
+            f"perturbation {name}, runs", pairs.ratio, "", Target(0.995, 1.005),
+            note=f"supervised / bare ops/sec, {len(pairs.ours)} pairs of runs, bare {bare} ops/s",
         )  # fmt: skip
     yield own_share("supervisor CPU, short runs", sides.statuses, None)
     yield own_memory(sides.statuses)
@@ -123,15 +142,32 @@ class _Sides:
     def supervised_ops(self) -> float:
         """Operations per second as db_bench prints them, under the supervisor."""
         run = self._folder / f"run-{next(self._numbers)}"
-        argv = [
-            self._supervisor, "start", "--foreground", "--run-dir", str(run),
-            "--interval", str(INTERVAL_S), "--du", str(self._database),
-            "--device-of", str(self._database), "--", *self._argv(self._arguments),
-        ]  # fmt: skip
-        subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        argv = self._argv(self._arguments)
+        subprocess.run(
+            [*self._start(run), *argv],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         status = json.loads((run / "status.json").read_text(encoding="utf-8"))
         self.statuses.append(status)
         return _ops_per_sec((run / "stdout").read_text(encoding="utf-8"))
+
+    def within_one_run(self, arguments: tuple[str, ...], pairs: int) -> Pairs:
+        """Neighbouring seconds of one run, with the supervisor running and stopped."""
+        run = self._folder / f"run-{next(self._numbers)}"
+        report = self._folder / f"{run.name}.csv"
+        argv = self._argv((
+            *arguments, f"--duration={2 * pairs + SETTLING_S}", "--report_interval_seconds=1",
+            f"--report_file={report}",
+        ))  # fmt: skip
+        supervisor = subprocess.Popen(
+            [*self._start(run), *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        found = toggle(supervisor, report)
+        if supervisor.wait() != 0:
+            raise RuntimeError(f"db_bench under the supervisor ended with {supervisor.returncode}")
+        return found
 
     def bare_ops(self, arguments: tuple[str, ...] | None = None) -> float:
         """The same without one; its output goes to files just the same."""
@@ -140,6 +176,13 @@ class _Sides:
             argv = self._argv(self._arguments if arguments is None else arguments)
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         return _ops_per_sec(printed.read_text(encoding="utf-8"))
+
+    def _start(self, run: Path) -> list[str]:
+        return [
+            self._supervisor, "start", "--foreground", "--run-dir", str(run),
+            "--interval", str(INTERVAL_S), "--du", str(self._database),
+            "--device-of", str(self._database), "--",
+        ]  # fmt: skip
 
     def _argv(self, arguments: Sequence[str]) -> list[str]:
         return [self._program, f"--db={self._database}", *arguments]

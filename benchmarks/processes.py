@@ -27,6 +27,8 @@ class Options:
     db_bench: str | None = None
     url: str = ""
     """An empty database for the store, instead of a file."""
+    cache: Path | None = None
+    """Where builds of engines are kept; ``None``: where benchrunner keeps them."""
 
     def count(self, usual: int, quick: int = 2) -> int:
         """How many pairs: as asked, else few when quick, else the benchmark's own number."""

@@ -1,4 +1,4 @@
-"""Which arguments a step asks for: argument sets, the step's own, pinned defaults, the variant's.
+"""Which arguments a step asks for: sets, its own, the engine's, pinned defaults, the variant's.
 
 Pure. Values are still templates; ``command`` gives them their values, ``plan`` hashes them.
 """
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchrunner.errors import ConfigurationError
+from benchrunner.expressions import to_text
 from benchrunner.suggest import did_you_mean, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from benchrunner.definitions import Scalar, Step, Tool, Variant, Workload
 
     Argument = Scalar | list[str]
+    Arguments = Mapping[str, Argument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +30,44 @@ class Asked:
 
 
 def asked_arguments(
-    step: Step, tool: Tool, workload: Workload, variant: Variant, *, as_shipped: bool
+    step: Step,
+    tool: Tool,
+    workload: Workload,
+    variant: Variant,
+    engine_args: Arguments,
+    *,
+    as_shipped: bool,
 ) -> Asked:
-    """The flags of a step; later ones win: ``use`` in order, ``args``, the variant's options.
+    """The flags of a step: ``use`` in order, ``args``, the engine's, the variant's options.
 
-    Pinned defaults fill in what nobody set. They and the variant's options speak of the engine
-    under test, so tools that do not belong to it (fio) get neither.
+    Later ones win; those that the tool takes several times are all given. Pinned defaults fill in
+    what nobody set. They and the variant's options speak of the engine under test, so tools that do
+    not belong to it (fio) get neither; the engine's own are for the generic driver only.
     """
-    values: dict[str, Argument] = {}
-    for name in step.use:
-        values |= workload.args[name]
-    values |= step.args
-    if tool.engine != workload.engine:
-        return Asked(values, frozenset())
+    sets: list[Arguments] = [*(workload.args[name] for name in step.use), step.args]
+    if not tool.drives(workload.engine):
+        return Asked(_merged(sets, tool), frozenset())
+    if tool.of_job:
+        sets.append(engine_args)
+    values = _merged(sets, tool)
     free = {} if as_shipped else workload.pinned
-    pinned = {flag for flag in free if flag not in values and flag not in variant.options}
-    values |= {flag: value for flag, value in free.items() if flag in pinned}
-    values |= variant.options
-    return Asked(values, frozenset(pinned))
+    pinned = {flag: v for flag, v in free.items() if flag not in {*values, *variant.options}}
+    return Asked(_merged([values, pinned, variant.options], tool), frozenset(pinned))
+
+
+def _merged(sets: Iterable[Arguments], tool: Tool) -> dict[str, Argument]:
+    values: dict[str, Argument] = {}
+    for arguments in sets:
+        for flag, value in arguments.items():
+            if flag in tool.repeat:
+                value = [*_words(values.get(flag, [])), *_words(value)]
+            values[flag] = value
+    return values
+
+
+def _words(value: Argument) -> list[str]:
+    """The values of a flag that can be given several times."""
+    return value if isinstance(value, list) else [to_text(value)]
 
 
 def find_variant(workload: Workload, name: str) -> Variant:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from benchrunner.building.here import Here
 from benchrunner.building.keep import keep
 from benchrunner.building.order import LOG, RECORD, Order, RefusedError, Workshop
-from benchrunner.building.recipe import cache_key, portable, recipe_env
+from benchrunner.building.recipe import cache_key, chosen, portable, recipe_env
 from benchrunner.building.record import cached, failed, failure, revived
 from benchrunner.building.site import BuildSite, site_of, this_machine
-from benchrunner.building.system import system_artifact
+from benchrunner.building.system import library, system_artifact
 from benchrunner.building.there import There
 from benchrunner.errors import BuildError, SourceError, TransportError
 from benchrunner.toolchain import NoCompilerError, missing_packages
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from benchrunner.model import Artifact, SourceRef
 
 __all__ = [
-    "LOG", "RECORD", "BuildSite", "Workshop", "build", "cache_key", "recipe_env", "refused",
-    "revived", "site_of", "this_machine",
+    "LOG", "RECORD", "BuildSite", "Workshop", "build", "cache_key", "chosen", "recipe_env",
+    "refused", "revived", "site_of", "this_machine",
 ]  # fmt: skip
 
 _CODECS = {"lz4hc": "lz4"}
@@ -48,8 +48,15 @@ def build(engine: Engine, ref: SourceRef, workshop: Workshop) -> Artifact:
         LaunchError: The same.
     """
     site = workshop.site or this_machine(workshop.cache)
+    engine = chosen(engine, ref, workshop.driver)
     if ref.kind == "system":
-        return system_artifact(engine, ref, site)
+        if not engine.build.driver:
+            return system_artifact(engine, ref, site)
+        place = site if site.is_here or site.build == "host" else workshop.here()
+        installed = library(engine, ref, place)
+        if isinstance(installed, BuildError):
+            return failure(ref, installed, place)
+        ref = installed
     if site.build == "host" or site.is_here:
         return built(engine, ref, workshop, site)
     from benchrunner.building.delivery import delivered

@@ -34,6 +34,8 @@ KINDS: Mapping[str, type[Definition]] = {
     "sweeps": Sweep,
     "metrics": Metric,
 }
+INHERITED = ("default", "flags", "source", "build", "data")
+"""What an engine has from its base where it says nothing itself."""
 LOCAL_HOST = "local"
 """The host that exists without a file: this machine."""
 
@@ -102,8 +104,19 @@ class Catalog:
         return self._get("workloads", name, Workload)
 
     def engine(self, name: str) -> Engine:
-        """An engine."""
-        return self._get("engines", name, Engine)
+        """An engine, with what it has from its base."""
+        engine = self._get("engines", name, Engine)
+        if engine.base is None:
+            return engine
+        base = self._get("engines", engine.base, Engine)
+        if base.base is not None:
+            raise ConfigurationError(
+                f"{self._found('engines')[name]}: base: {base.name} has a base itself",
+                f'base = "{base.base}"',
+            )
+        own = engine.model_fields_set
+        taken = [field for field in INHERITED if field not in own]
+        return engine.model_copy(update={field: getattr(base, field) for field in taken})
 
     def tool(self, name: str) -> Tool:
         """A tool."""
@@ -138,7 +151,8 @@ class Catalog:
 
     def flags(self, engine: str) -> Mapping[str, Any]:
         """The flag matrix of an engine's tool (flag -> versions and type); empty without a file."""
-        definition, place = self.engine(engine), self._found("engines")[engine]
+        definition = self.engine(engine)
+        place = self._found("engines")[definition.built_as]
         if not definition.flags:
             return {}
         path = place.parent / definition.flags

@@ -11,12 +11,19 @@ import string
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchrunner.catalog_errors import unquoted_version
+from benchrunner.catalog_sections import (
+    check_groups,
+    check_lines,
+    check_services,
+    service_templates,
+)
 from benchrunner.compatibility import check_requirement
 from benchrunner.definitions import Definition, Engine, Metric, Sweep, Tool, Workload
 from benchrunner.errors import ConfigurationError
 from benchrunner.expressions import evaluate, expand
 from benchrunner.params import BUILTINS, check_parameter, normalised, typed
 from benchrunner.suggest import did_you_mean, listed
+from benchrunner.unfolding import expanded_steps, with_value
 from benchrunner.versions import Version
 
 if TYPE_CHECKING:
@@ -39,6 +46,10 @@ class Names(Protocol):
 
     def tool(self, name: str) -> Tool:
         """A tool."""
+        ...
+
+    def engine(self, name: str) -> Engine:
+        """An engine."""
         ...
 
 
@@ -67,32 +78,66 @@ def check(path: Path, data: Mapping[str, Any], definition: Definition, known: Na
         case Engine():
             patterns = {**definition.build.features, **definition.build.forbid}
             _check_patterns(path, "build", [*patterns.values(), definition.build.count])
+            _check_base(path, definition, known)
         case Tool():
-            _check_patterns(
-                path, "output", [p for o in definition.output for p in (o.split, o.pattern)]
-            )
+            _check_owner(path, definition)
+            rules = [p for o in definition.output for p in (o.split, o.pattern, o.problem)]
+            _check_patterns(path, "output", rules)
         case _:
             pass
+
+
+def _check_base(path: Path, engine: Engine, known: Names) -> None:
+    """An engine has sources, its own or those of an engine that has its own."""
+    if engine.base is None:
+        if "source" not in engine.model_fields_set:
+            raise ConfigurationError(
+                f"{path}: source is missing", "a [[source]], or base = the engine that has it"
+            )
+        return
+    if engine.base not in known.names("engines"):
+        raise _missing(f"{path}: base", "engine", engine.base, known.names("engines"))
+    if engine.base == engine.name:
+        raise ConfigurationError(f"{path}: base: an engine is not its own base", "leave it out")
+
+
+def _check_owner(path: Path, tool: Tool) -> None:
+    """A tool is one engine's, of several engines, the generic driver, or none's."""
+    said = {"engine": tool.engine, "engines": tool.engines, "of_job": tool.of_job}
+    names = [name for name, value in said.items() if value]
+    if len(names) > 1:
+        raise ConfigurationError(f"{path}: {' and '.join(names)} are there", "keep one of them")
 
 
 def _check_workload(path: Path, workload: Workload, known: Names) -> None:
     _check_unique(f"{path}: steps", [step.name for step in workload.steps])
     _check_unique(f"{path}: variants", [variant.name for variant in workload.variants])
-    _check_engine(path, workload, known)
+    _check_engines(path, workload, known)
     _check_parameters(path, workload)
     _check_steps(path, workload, known)
+    check_services(path, workload, known.names("tools"))
+    check_groups(path, workload)
     _check_rules(path, workload)
     _check_page(path, workload, known)
-    _check_templates(path, workload)
+    _check_templates(path, workload, known)
     _check_texts(path, workload, known)
 
 
-def _check_engine(path: Path, workload: Workload, known: Names) -> None:
+def _check_engines(path: Path, workload: Workload, known: Names) -> None:
     """An engine is a file of ours, or a tool that belongs to none and is its own (fio)."""
     engine = workload.engine
-    if engine in known.names("engines"):
+    if bool(engine) == bool(workload.engines):
+        what = "both engine and engines are there" if engine else "engine is missing"
+        raise ConfigurationError(
+            f"{path}: {what}", 'engine = "rocksdb", or engines = ["lmdb", "leveldb"]'
+        )
+    _check_unique(f"{path}: engines", workload.engines)
+    for name in (*workload.engines, *workload.also):
+        if name not in known.names("engines"):
+            raise _missing(f"{path}: engines", "engine", name, known.names("engines"))
+    if workload.engines or engine in known.names("engines"):
         return
-    if engine in known.names("tools") and known.tool(engine).engine is None:
+    if engine in known.names("tools") and known.tool(engine).is_free:
         return
     raise _missing(f"{path}: engine", "engine", engine, known.names("engines"))
 
@@ -125,7 +170,24 @@ def _check_steps(path: Path, workload: Workload, known: Names) -> None:
         if step.part_of is not None and step.part_of not in earlier:
             raise _missing(f"{where}.part_of", "earlier step", step.part_of, earlier)
         check_requirement(step.requires, where=f"{where}.requires")
-        earlier.append(step.name)
+        if step.each:
+            _check_each(f"{where}.each", step, workload)
+        else:
+            earlier.append(step.name)
+
+
+def _check_each(where: str, step: Step, workload: Workload) -> None:
+    """The parameter is a text of values, in the defaults and in every scale."""
+    check_parameter(step.each, workload.params, where=where)
+    if not isinstance(workload.params[step.each], str):
+        raise ConfigurationError(
+            f"{where}: parameter {step.each} is no list", f'{step.each} = "1,2,4"'
+        )
+    for values in (workload.params, *workload.scale.values()):
+        try:
+            expanded_steps(workload, {**workload.params, **values})
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{where}: {error.message}", error.hint) from None
 
 
 def _check_rules(path: Path, workload: Workload) -> None:
@@ -142,6 +204,8 @@ def _check_rules(path: Path, workload: Workload) -> None:
             )
         if rule.action == "set" and rule.value is None:
             raise ConfigurationError(f"{where}: set needs a value", "value = 0")
+        params = {name: normalised(value) for name, value in workload.params.items()}
+        expand(rule.value or 0, {**params, **BUILTINS, "asked": 1}, where=f"{where}.value")
 
 
 def _check_page(path: Path, workload: Workload, known: Names) -> None:
@@ -152,6 +216,7 @@ def _check_page(path: Path, workload: Workload, known: Names) -> None:
         for metric in metrics:
             if metric not in known.metrics():
                 raise _missing(f"{path}: {where}", "metric", metric, known.metrics())
+    check_lines(path, workload, known.metrics())
     named = [("page.appendix", name) for name in workload.page.appendix]
     if workload.ceiling is not None:
         named.append(("ceiling.workload", workload.ceiling.workload))
@@ -171,48 +236,78 @@ def _shown(workload: Workload) -> Iterator[tuple[str, str, list[str]]]:
         for column in table.columns:
             metric = column if isinstance(column, str) else column.metric
             step = None if isinstance(column, str) else column.step
-            yield f"{where}.columns", step or table.step, [metric]
+            of = None if isinstance(column, str) else column.of
+            yield f"{where}.columns", step or table.step, [metric, *([of] if of else [])]
     for number, chart in enumerate(workload.page.charts, start=1):
-        yield f"page.charts[{number}]", chart.step, [chart.metric]
+        yield f"page.charts[{number}]", chart.step, [chart.metric, *filter(None, [chart.right])]
 
 
-def _check_templates(path: Path, workload: Workload) -> None:
+def _check_templates(path: Path, workload: Workload, known: Names) -> None:
     """Every template has a value with the default parameters."""
     params = {name: normalised(value) for name, value in workload.params.items()}
-    for where, template in _argument_templates(workload):
+    for step in expanded_steps(workload, params):
+        inside = with_value(step, params)
+        for where, template in _step_templates(step, workload, known):
+            expand(template, {**inside, **BUILTINS}, where=f"{path}: {where}")
+        for where, template in _limits(step):
+            expand(template, inside, where=f"{path}: {where}")
+    for where, template in (*service_templates(workload), *_shared_templates(workload)):
         expand(template, {**params, **BUILTINS}, where=f"{path}: {where}")
-    for where, template in _plain_templates(workload):
-        expand(template, params, where=f"{path}: {where}")
+    expand(workload.compression, params, where=f"{path}: compression")
     for where, expression in (
         ("disk", workload.estimate.disk),
         ("memory", workload.estimate.memory),
     ):
         if expression:
             evaluate(expression, params, where=f"{path}: estimate.{where}")
+    if workload.data_on == "memory" and not workload.estimate.disk:
+        raise ConfigurationError(
+            f"{path}: data_on: how much memory the databases need is not said",
+            "add [estimate] with disk = an expression over the parameters",
+        )
+    for number, check_ in enumerate(workload.check, start=1):
+        evaluate(check_.that, params, where=f"{path}: check[{number}].that")
 
 
-def _argument_templates(workload: Workload) -> Iterator[tuple[str, Scalar]]:
-    sets = {f"args.{name}": values for name, values in workload.args.items()}
+def _shared_templates(workload: Workload) -> Iterator[tuple[str, Scalar]]:
+    """Those that no step or every step uses."""
+    used = {name for step in workload.steps for name in step.use}
+    sets: dict[str, Mapping[str, Scalar | list[str]]] = {
+        f"args.{name}": values for name, values in workload.args.items() if name not in used
+    }
     sets["pinned"] = workload.pinned
     for variant in workload.variants:
         sets[f"variants.{variant.name}.options"] = variant.options
         yield from ((f"variants.{variant.name}.wrap", word) for word in variant.wrap)
         yield from ((f"variants.{variant.name}.env.{k}", v) for k, v in variant.env.items())
     for where, values in sets.items():
-        yield from ((f"{where}.{flag}", value) for flag, value in values.items())
-    for step in workload.steps:
-        for flag, value in step.args.items():
-            many = value if isinstance(value, list) else [value]
-            yield from ((f"steps.{step.name}.args.{flag}", one) for one in many)
+        yield from _each_value(where, values)
 
 
-def _plain_templates(workload: Workload) -> Iterator[tuple[str, Scalar]]:
-    yield "compression", workload.compression
-    for step in workload.steps:
-        limits = {"threads": step.threads, "seconds": step.seconds, "timeout_s": step.timeout_s}
-        for key, value in limits.items():
-            if value is not None:
-                yield f"steps.{step.name}.{key}", value
+def _step_templates(step: Step, workload: Workload, known: Names) -> Iterator[tuple[str, Scalar]]:
+    """Those of one step, of the sets that it uses, and of the engines that it drives."""
+    for name in step.use:
+        yield from _each_value(f"args.{name}", workload.args[name])
+    yield from _each_value(f"steps.{step.name}.args", step.args)
+    yield from ((f"steps.{step.name}.words", word) for word in step.words)
+    if known.tool(step.tool).of_job:
+        for engine in [step.engine] if step.engine else workload.engines or [workload.engine]:
+            yield from _each_value(f"engine {engine}: args", known.engine(engine).args)
+
+
+def _each_value(
+    where: str, values: Mapping[str, Scalar | list[str]]
+) -> Iterator[tuple[str, Scalar]]:
+    for flag, value in values.items():
+        many = value if isinstance(value, list) else [value]
+        yield from ((f"{where}.{flag}", one) for one in many)
+
+
+def _limits(step: Step) -> Iterator[tuple[str, Scalar]]:
+    limits = {"threads": step.threads, "seconds": step.seconds, "timeout_s": step.timeout_s}
+    for key, value in limits.items():
+        if value is not None:
+            yield f"steps.{step.name}.{key}", value
 
 
 def _check_texts(path: Path, workload: Workload, known: Names) -> None:

@@ -18,7 +18,12 @@ NEAR = 0.95
 """A rate of at least this share of the ceiling means that the device was the limit: the published
 page's Direct IO reads stood within 0.01 % of each other for every version, at the fio ceiling."""
 
-CURVES = {"device_read_iops": "dev_read_iops", "device_write_iops": "dev_write_iops"}
+CURVES = {
+    "device_read_iops": "dev_read_iops",
+    "device_write_iops": "dev_write_iops",
+    "device_read_mb_per_sec": "dev_read_mb_per_sec",
+    "device_write_mb_per_sec": "dev_write_mb_per_sec",
+}
 """Metric of a step -> the supervisor's curve that it is the mean of."""
 
 Points = tuple[tuple[float, float], ...]
@@ -62,7 +67,8 @@ def saturation(
 
 
 def _taint(metric: str, value: float, limit: float) -> Taint:
-    what = "reads" if "read" in metric else "writes"
+    kind = "read" if "read" in metric else "write"
+    what = f"MB of {kind}s" if metric.endswith("mb_per_sec") else f"{kind}s"
     return Taint(
         "device-saturated",
         f"the device served {value:,.0f} {what} a second, {value / limit:.0%} of the {limit:,.0f} "

@@ -13,12 +13,13 @@ from benchrunner.errors import ConfigurationError
 from benchrunner.expressions import Scalar, expand, to_text
 from benchrunner.flags import Knowledge, Policy, decide
 from benchrunner.model import Command
+from benchrunner.unfolding import with_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from benchrunner.definitions import Step, Tool, Variant, Workload
-    from benchrunner.model import Artifact, Job
+    from benchrunner.definitions import Engine, Step, Tool, Variant, Workload
+    from benchrunner.model import Artifact, FlagNote, Job
 
 BASE_ENVIRONMENT: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -35,7 +36,12 @@ class Subject(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """The workload that the step is in."""
+        """The workload that the step is in, unfolded for the job."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """The engine under test."""
         ...
 
     @property
@@ -68,6 +74,8 @@ class Placement:
     run_dir: str = ""
     work_dir: str = ""
     repetition: int = 1
+    server_address: str = "127.0.0.1"
+    """Of the host that services run on, as seen from the one that steps run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +105,48 @@ def build_command(
     workload, tool = subject.workload, subject.tools[step.tool]
     variant = find_variant(workload, job.variant)
     where = f"step {step.name} of {workload.name}"
-    names = _names(step, workload, job, placement)
-    asked = asked_arguments(step, tool, workload, variant, as_shipped=job.as_shipped)
-    values = {
-        flag: _value(value, names, f"{where}, {flag}") for flag, value in asked.values.items()
-    }
-    _check_seed(values, tool, where)
-    version = job.version if artifact is None else artifact.version
-    knowledge = _knowledge(tool, subject, version, artifact)
-    notes = decide(values, tool, knowledge, _policy(asked, workload, tool, where))
+    names = step_names(step, workload, job, placement)
+    asked = asked_arguments(
+        step, tool, workload, variant, subject.engine.args, as_shipped=job.as_shipped
+    )
+    notes = _notes(asked, tool, subject, _Context(job, artifact, names, where))
     head = _head(tool, artifact, names, where)
     wrap = tuple(to_text(expand(word, names, where=f"{where}, wrap")) for word in variant.wrap)
     flags = tuple(note.given for note in notes if note.given is not None)
-    return Command((*wrap, *head, *flags), _environment(variant, subject, names, where), notes)
+    words = tuple(to_text(expand(word, names, where=f"{where}, words")) for word in step.words)
+    environment = _environment(variant, subject, names, where)
+    return Command((*wrap, *head, *flags, *words), environment, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a flag's value and fate depend on besides the flag."""
+
+    job: Job
+    artifact: Artifact | None
+    names: Mapping[str, Scalar]
+    where: str
+
+
+def _notes(asked: Asked, tool: Tool, subject: Subject, context: _Context) -> tuple[FlagNote, ...]:
+    """What becomes of every flag; one that is repeated has a note for each of its values."""
+    where, names, artifact = context.where, context.names, context.artifact
+    values = {
+        flag: _value(value, names, f"{where}, {flag}")
+        for flag, value in asked.values.items()
+        if flag not in tool.repeat
+    }
+    _check_seed(values, tool, where)
+    version = context.job.version if artifact is None else artifact.version
+    knowledge = _knowledge(tool, subject, version, artifact)
+    policy = _policy(asked, subject.workload, tool, context)
+    notes = list(decide(values, tool, knowledge, policy))
+    for flag, value in asked.values.items():
+        if flag in tool.repeat:
+            for word in value if isinstance(value, list) else [value]:
+                one = expand(word, names, where=f"{where}, {flag}")
+                notes += decide({flag: one}, tool, knowledge, policy)
+    return tuple(notes)
 
 
 def step_limits(step: Step, subject: Subject, job: Job) -> Limits:
@@ -121,8 +158,9 @@ def step_limits(step: Step, subject: Subject, job: Job) -> Limits:
         ConfigurationError: A template has no value, or not a number.
     """
     where = f"step {step.name} of {subject.workload.name}"
-    expected = _seconds(step.seconds, job.params, f"{where}, seconds")
-    timeout = _seconds(step.timeout_s, job.params, f"{where}, timeout_s")
+    params = with_value(step, job.params)
+    expected = _seconds(step.seconds, params, f"{where}, seconds")
+    timeout = _seconds(step.timeout_s, params, f"{where}, timeout_s")
     if timeout is None and expected is not None:
         timeout = TIMEOUT_FACTOR * expected + TIMEOUT_EXTRA_S
     if subject.host_step_s is not None:
@@ -141,17 +179,18 @@ def _seconds(template: Scalar | None, params: Mapping[str, Scalar], where: str) 
     return float(value)
 
 
-def _names(step: Step, workload: Workload, job: Job, placement: Placement) -> dict[str, Scalar]:
+def step_names(step: Step, workload: Workload, job: Job, placement: Placement) -> dict[str, Scalar]:
     """Everything that a template of this step may name."""
     places = {
         "db_dir": placement.db_dir,
         "wal_dir": placement.wal_dir,
         "run_dir": placement.run_dir,
         "work_dir": placement.work_dir,
+        "server_address": placement.server_address,
     }
-    index = [one.name for one in workload.steps].index(step.name) + 1
-    numbers = {"step_index": index, "repetition": placement.repetition}
-    return {**job.params, **places, **numbers, "version": job.version}
+    order = [one.name for one in workload.steps] + [one.name for one in workload.services]
+    numbers = {"step_index": order.index(step.name) + 1, "repetition": placement.repetition}
+    return {**with_value(step, job.params), **places, **numbers, "version": job.version}
 
 
 def _value(template: Scalar | list[str], names: Mapping[str, Scalar], where: str) -> Scalar:
@@ -171,14 +210,15 @@ def _check_seed(values: Mapping[str, Scalar], tool: Tool, where: str) -> None:
 
 
 def _knowledge(tool: Tool, subject: Subject, version: str, artifact: Artifact | None) -> Knowledge:
-    if tool.engine != subject.workload.engine:
+    if tool.of_job or not tool.drives(subject.workload.engine):
         return Knowledge(version)
     return Knowledge(version, artifact.known_flags if artifact else None, subject.flags)
 
 
-def _policy(asked: Asked, workload: Workload, tool: Tool, where: str) -> Policy:
-    rules = workload.rule if tool.engine == workload.engine else []
-    return Policy(rules, workload.unknown_flags == "drop", asked.pinned, where)
+def _policy(asked: Asked, workload: Workload, tool: Tool, context: _Context) -> Policy:
+    rules = workload.rule if tool.drives(workload.engine) else []
+    drop = workload.unknown_flags == "drop"
+    return Policy(rules, drop, asked.pinned, context.where, context.names)
 
 
 def _head(
@@ -188,7 +228,7 @@ def _head(
     program = tool.binary or tool.name
     binary = program
     if artifact is not None:
-        if tool.engine == artifact.engine and program not in artifact.binaries:
+        if tool.drives(artifact.engine) and program not in artifact.binaries:
             kept = ", ".join(sorted(artifact.binaries)) or "none"
             raise ConfigurationError(
                 f"{where}: {artifact.engine} {artifact.version} was built without {program}",

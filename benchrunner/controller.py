@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import re
 import secrets
 import socket
@@ -42,10 +43,18 @@ def this_controller(store: str, command: str) -> Owner:
         store: from ``store_id``.
         command: what was asked of it, for people who wait. Logins in URLs are left out.
     """
-    user = os.environ.get("USER") or f"user {os.getuid()}"
+    user = login_name()
     shown = re.sub(r"://[^/@\s]*@", "://", command)
     about = f"{user}, process {os.getpid()} on {socket.gethostname()}: {shown}"
     return Owner(secrets.token_hex(8), store, _one_line(about), _process_name(os.getpid()))
+
+
+def login_name() -> str:
+    """Of this process, also where no login set ``USER``."""
+    try:
+        return os.environ.get("USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"user {os.getuid()}"
 
 
 def store_id(url: str, results: Path) -> str:

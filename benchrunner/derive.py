@@ -25,8 +25,14 @@ ADMINISTRATIVE = frozenset(
 _WRITING = ("fill", "overwrite")
 """Names of benchmarks in which each operation writes one key and one value."""
 
+_BESIDE_A_WRITER = "whilewriting"
+"""End of the names of benchmarks in which one more thread writes while the others read."""
+
 MAX_BATCH_ERROR = 0.03
 """How far mean latency / usec per op may be from a whole number to be taken as a batch size."""
+
+RATES = {"reader": "read_rate", "writer": "write_rate"}
+"""Role of those who worked in a phase -> what its operations/s are called."""
 
 _GIB = 1024.0**3
 _WARM_UP = "warm-up"
@@ -38,6 +44,14 @@ class DeriveContext:
 
     key_bytes: int | None = None
     value_bytes: int | None = None
+    threads: int | None = None
+    """How many did the operations; the time per operation is that of one of them."""
+    mapped: bool = False
+    """Whether the database's file is the process's memory: both are the same bytes."""
+    duration_s: float | None = None
+    """How long a benchmark was to run, where that alone ended it."""
+    writer_bytes_per_s: float | None = None
+    """What the one writer beside readers was limited to, keys and values."""
 
 
 class _Values:
@@ -46,9 +60,13 @@ class _Values:
     def __init__(self, measurements: Iterable[Measurement]) -> None:
         self.process: dict[str, float] = {}
         self.phases: dict[tuple[str, int, str | None], dict[str, float]] = {}
+        self.rates: list[Measurement] = []
+        """Operations/s of a phase's readers and of its writer, where they are told apart."""
         self.mixed: set[tuple[str, int]] = set()
         """Phase runs with a histogram per operation type: no single one counts all operations."""
         for phase, run, role, metric, value in measurements:
+            if role in RATES and metric == "ops_per_sec":
+                self.rates.append(Measurement(phase, run, None, RATES[role], value))
             if phase is None and role is None:
                 # Several ``stats`` dumps: the last one is of the whole process.
                 self.process[metric] = value
@@ -104,7 +122,15 @@ def derive_step(
     cpu_s, wall_s = values.total("cpu_user_s", "cpu_sys_s"), values.total("wall_s")
     if cpu_s is not None and wall_s:
         found.append(Measurement(None, 1, None, "cpu_pct", 100.0 * cpu_s / wall_s))
+    if cpu_s:
+        for part, metric in (
+            ("cpu_user_s", "cpu_user_share_pct"),
+            ("cpu_sys_s", "cpu_sys_share_pct"),
+        ):
+            found.append(Measurement(None, 1, None, metric, 100.0 * values.process[part] / cpu_s))
     name = values.sole_phase()
+    if name is not None and name.endswith(_BESIDE_A_WRITER):
+        found += _writer(values, name, context or DeriveContext())
     operations = values.operations(name) if name is not None else None
     if name is not None and operations:
         found += _per_operation(values, name, operations)
@@ -112,7 +138,30 @@ def derive_step(
     user_bytes = _user_bytes(values, name, operations, context or DeriveContext())
     if written is not None and user_bytes:
         found.append(Measurement(None, 1, None, "w_amp_device", written / user_bytes))
-    return tuple(found)
+    total_kib = _total_kib(values, context or DeriveContext())
+    if total_kib is not None:
+        found.append(Measurement(None, 1, None, "total_kib", total_kib))
+    return (*found, *values.rates, *_operations_per_s(values, context or DeriveContext()))
+
+
+def _operations_per_s(values: _Values, context: DeriveContext) -> list[Measurement]:
+    """Of phases where the tool printed only the time that an operation took one thread."""
+    if context.threads is None:
+        return []
+    return [
+        Measurement(phase, run, role, "ops_per_sec", context.threads * 1e6 / found["usec_per_op"])
+        for (phase, run, role), found in values.phases.items()
+        if found.get("usec_per_op") and "ops_per_sec" not in found and phase not in ADMINISTRATIVE
+    ]
+
+
+def _total_kib(values: _Values, context: DeriveContext) -> float | None:
+    """Database and process together; the larger one where the file is the process's memory."""
+    if context.mapped:
+        parts = [values.process.get("du_kib"), values.process.get("rss_max_kib")]
+        known = [part for part in parts if part is not None]
+        return max(known) if len(known) == len(parts) else None
+    return values.total("du_kib", "rss_max_kib")
 
 
 def derive_test(steps: Sequence[Iterable[Measurement]]) -> tuple[Measurement, ...]:
@@ -138,6 +187,44 @@ def _per_operation(values: _Values, name: str, operations: float) -> list[Measur
         for metric, (total, factor) in totals.items()
         if total is not None
     ]
+
+
+def _writer(values: _Values, name: str, context: DeriveContext) -> list[Measurement]:
+    """What the one writer did per second, against what it was asked for.
+
+    RocksDB's db_bench leaves its writer out of what it prints: the database counts the writes since
+    it was opened, and in a process with this benchmark alone they are the writer's.
+    """
+    found: list[Measurement] = []
+    printed = [m.value for m in values.rates if m.metric == "write_rate"]
+    seconds, writes = _phase_seconds(values, name, context), values.process.get("write_count")
+    rate = printed[0] if len(printed) == 1 else None
+    if not printed and seconds and writes is not None:
+        rate = writes / seconds
+        found.append(Measurement(name, 1, None, "write_rate", rate))
+    pair_bytes = (context.key_bytes or 0) + (context.value_bytes or 0)
+    if context.writer_bytes_per_s and context.key_bytes and pair_bytes:
+        asked = context.writer_bytes_per_s / pair_bytes
+        found.append(Measurement(name, 1, None, "write_rate_asked", asked))
+        if rate is not None:
+            found.append(Measurement(name, 1, None, "write_rate_pct", 100.0 * rate / asked))
+    return found
+
+
+def _phase_seconds(values: _Values, name: str, context: DeriveContext) -> float | None:
+    """How long a phase ran: as printed, else operations over their rate, else as it was asked.
+
+    Keys looked for do not tell: db_bench prints those of one thread only.
+    """
+    runs = [key for key in values.phases if key[0] == name]
+    if len(runs) != 1:
+        return None
+    phase = values.phases[runs[0]]
+    if "elapsed_s" in phase:
+        return phase["elapsed_s"]
+    operations = operations_of(phase, mixed=runs[0][:2] in values.mixed)
+    rate = phase.get("ops_per_sec")
+    return operations / rate if operations and rate else context.duration_s
 
 
 def _user_bytes(

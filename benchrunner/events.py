@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal[
-    "plan", "build", "build-progress", "build-end", "host", "trial", "step", "tick", "step-end",
-    "trial-end", "note", "warning", "page", "end",
+    "plan", "build", "build-progress", "build-end", "host", "trial", "preparation", "step",
+    "service", "tick", "step-end", "trial-end", "note", "warning", "page", "end",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchrunner.compatibility import within
 from benchrunner.errors import ConfigurationError
-from benchrunner.expressions import to_text
+from benchrunner.expressions import expand, to_text
 from benchrunner.model import FlagNote
 from benchrunner.suggest import did_you_mean
 
@@ -71,6 +71,8 @@ class Policy:
     """Flags that only fix a default: where there is no flag, there is nothing to fix."""
     where: str
     """The step and workload, for messages."""
+    names: Mapping[str, Scalar] = field(default_factory=dict)
+    """What values of rules may use, besides ``asked``."""
 
 
 def decide(
@@ -145,7 +147,10 @@ def _by_rule(
         return FlagNote(rule.flag, text, None, "dropped", f"--{target} is given itself")
     if knowledge.knows(target) is False:
         return replace(_unknown(target, value, knowledge, policy), flag=rule.flag)
-    given = written(target, value if rule.value is None else rule.value, tool)
+    where = f"{policy.where}, rule.{rule.flag}"
+    names = {**policy.names, "asked": value}
+    told = value if rule.value is None else expand(rule.value, names, where=where)
+    given = written(target, told, tool)
     return FlagNote(rule.flag, text, given, "translated", because)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchrunner import workdir
+from benchrunner import memory_disk, workdir
 from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
 from benchrunner.events import Event
 from benchrunner.host_files import HostFiles
+from benchrunner.memory_disk import Room, Wanted
 from benchrunner.places import Roots
 from benchrunner.probes.changes import class_differences
 from benchrunner.probes.facts import collect_facts
+from benchrunner.probes.memory_room import memory_bytes
 from benchrunner.probes.mounts import check_mounted
 from benchrunner.probes.settings import check_settings
-from benchrunner.transports import UnreachableError
+from benchrunner.transports import ConnectionLostError, Streaming, UnreachableError
 from benchrunner.transports.local import LocalTransport
 from benchrunner.units import about_size
 
@@ -37,17 +41,14 @@ def reach(session: Session, host: definitions.Host) -> Transport:
         return LocalTransport()
     from benchrunner.transports.ssh import connect
 
-    return connect(host, hosts=HostFiles(session.catalog), ask=session.settings.ask)
+    return connect(host, hosts=HostFiles(session.catalog), keys=session.keys)
 
 
-def served(host: definitions.Host, transport: Transport, program: str) -> Transport:
+def served(transport: Transport, program: str) -> Transport:
     """The same host with fewer round trips, once the supervisor is there."""
-    if not host.address:
-        return transport
     from benchrunner.transports.served import ServedTransport
-    from benchrunner.transports.ssh import SshTransport
 
-    assert isinstance(transport, SshTransport)  # noqa: S101
+    assert isinstance(transport, Streaming)  # noqa: S101
     return ServedTransport(transport, program)
 
 
@@ -73,6 +74,14 @@ def roots(session: Session, host: definitions.Host, choices: Choices) -> Roots:
     return Roots(work, session.raw, databases, wal, choices.keep_databases)
 
 
+def in_memory(
+    host: definitions.Host, places: Roots, choices: Choices, room: Room
+) -> tuple[Roots, Wanted]:
+    """The folders of a sweep whose databases lie in memory: logs stay on a device, else alone."""
+    wanted = Wanted(places.work, room, choices.database_dir, tuple(host.data))
+    return replace(places, databases=None, wal=places.wal or places.work), wanted
+
+
 def cache_dir(session: Session, host: definitions.Host) -> str:
     """Where supervisors, sources and builds are kept on a host."""
     if host.address:
@@ -85,7 +94,15 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
 
     Raises:
         ConfigurationError: A host's definition asks for what there is not.
+        ConnectionLostError: A connection broke, and broke again: who only looks looks twice.
     """
+    try:
+        return _obstacles(session, sweep, plan)
+    except ConnectionLostError:
+        return _obstacles(session, sweep, plan)
+
+
+def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
     found: list[str] = []
     away: list[str] = []
     observed: dict[str, HostFacts] = {}
@@ -106,7 +123,13 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
             (away if isinstance(error, UnreachableError) else found).append(told)
             continue
         try:
-            found += _on_host(transport, host, places, plan)
+            if any(session.catalog.workload(one).data_on == "memory" for one in sweep.workloads):
+                room = Room(plan.disk_bytes or 0, plan.memory_bytes or 0)
+                places, wanted = in_memory(host, places, session.settings.choices, room)
+                found += _folders(transport, host, places)
+                found += memory_disk.obstacles(transport, name, wanted)
+            else:
+                found += _on_host(transport, host, places, plan)
             if sweep.spread and len(sweep.hosts) > 1:
                 observed[name] = collect_facts(transport, [places.databases or places.work], name)
         finally:
@@ -134,17 +157,32 @@ def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[str]:
 def _on_host(
     transport: Transport, host: definitions.Host, places: Roots, plan: Plan
 ) -> Iterator[str]:
+    yield from _folders(transport, host, places)
+    yield from _space(transport, host, places, plan)
+    room = None if plan.memory_bytes is None else memory_bytes(transport)
+    if plan.memory_bytes is not None and room is not None and plan.memory_bytes > room:
+        need = about_size(plan.memory_bytes)
+        yield f"host {host.name} has {about_size(room)} of memory, and a trial needs about {need}"
+
+
+def _folders(transport: Transport, host: definitions.Host, places: Roots) -> Iterator[str]:
     for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
         try:
             workdir.check_claimable(transport, path)
         except ForeignDirectoryError as error:
             yield error.message
+            continue
+        refused = workdir.who_cannot_write(transport, path)
+        if refused is not None:
+            user, why = refused
+            mend = f"; sudo install -d -o {shlex.quote(user)} {shlex.quote(path)}"
+            may_help = "denied" in why
+            yield f"host {host.name}: {user} cannot write to {path}: {why}{mend * may_help}"
     for path, wanted in {**host.data, **host.wal}.items():
         if path in (places.databases, places.wal):
             check = check_mounted(transport, path, wanted)
             if check.ok is False:
                 yield f"host {host.name}: {check.evidence}; {check.remedy_command}"
-    yield from _space(transport, host, places, plan)
 
 
 def _space(

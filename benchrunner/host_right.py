@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchrunner.controller import process_start, store_id, this_controller
+from benchrunner.controller import login_name, process_start, store_id, this_controller
 from benchrunner.errors import TransportError
 from benchrunner.events import Event
 from benchrunner.host_lease import HostLease, HostLock
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from benchrunner import definitions
     from benchrunner.host_lease import Holder
+    from benchrunner.presence import Presence
     from benchrunner.session import Session
     from benchrunner.store.rows import Lease
     from benchrunner.transports import Transport
@@ -56,8 +57,9 @@ class Right:
 
 @contextmanager
 def leased(
-    session: Session, host: definitions.Host, transport: Transport, program: str
-) -> Iterator[Right]:
+    session: Session, host: definitions.Host, transport: Transport, program: str,
+    presence: Presence,
+) -> Iterator[Right]:  # fmt: skip
     """Waits for the host unless the session says otherwise, and holds it.
 
     Raises:
@@ -76,9 +78,13 @@ def leased(
     owner = this_controller(store_id(url, session.results), command)
     lock_dir = host.lock_dir or (not host.address and os.environ.get(LOCK_DIR_VARIABLE)) or ""
     wait, stop = session.settings.wait_for_host, session.stop
-    lease = HostLease.take(
-        HostLock(transport, program, lock_dir), owner, wait=wait, on_wait=waiting, stop=stop
-    )
+    lock = HostLock(transport, program, lock_dir)
+
+    def take() -> HostLease:
+        # The same owner gets it again, should the answer to the first request be lost.
+        return HostLease.take(lock, owner, wait=wait, on_wait=waiting, stop=stop)
+
+    lease = presence.through(take)
     try:
         if lease.took_over is not None:
             tell(f"took over host {host.name} from {lease.took_over.describe()}")
@@ -97,7 +103,7 @@ def leased(
 
 def _row(session: Session, host: str) -> Lease:
     """The store's lease; who holds the host itself takes it from whoever had it."""
-    user, pid = os.environ.get("USER") or "benchrunner", os.getpid()
+    user, pid = login_name(), os.getpid()
     owner = LeaseOwner(user, pid, socket.gethostname(), process_start(pid) or 0)
     held = session.store.lease(host)
     if held is None:

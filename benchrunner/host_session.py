@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from benchrunner.errors import TransportError
+from benchrunner.controller import login_name
+from benchrunner.errors import BenchrunnerError, TransportError
 from benchrunner.events import Event
-from benchrunner.host_places import cache_dir, reach, roots, served
+from benchrunner.host_places import cache_dir, in_memory, reach, roots, served
 from benchrunner.host_right import leased
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
+from benchrunner.memory_disk import MemoryDisk, log_taints
 from benchrunner.places import HostDisk
 from benchrunner.presence import Presence
 from benchrunner.transports import OutcomeUnknownError
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from benchrunner import definitions
     from benchrunner.host_right import Right
+    from benchrunner.memory_disk import Room, Wanted
     from benchrunner.model import HostFacts, Taint
     from benchrunner.probes.tuning import HostSettings
     from benchrunner.session import Session
@@ -55,6 +59,8 @@ class HostSession:
     """Of every trial: settings that were asked for and are not in force."""
     surroundings: Surroundings
     presence: Presence
+    memory: MemoryDisk | None = None
+    """What databases lie on that a workload wants in memory."""
 
     @property
     def device(self) -> str:
@@ -64,8 +70,18 @@ class HostSession:
 
 
 @contextmanager
-def open_host(session: Session, host: definitions.Host) -> Iterator[HostSession]:
+def open_host(
+    session: Session, host: definitions.Host, room: Room | None = None
+) -> Iterator[HostSession]:
     """Takes the host, makes it ready, and gives it back as it was.
+
+    A host that is lost meanwhile is waited for, once it was there: whatever is done here can be
+    done again.
+
+    Args:
+        session: of the sweep.
+        host: its definition.
+        room: how much memory databases need that are to lie there; ``None``: on a device.
 
     Raises:
         TransportError: The host cannot be reached.
@@ -74,16 +90,64 @@ def open_host(session: Session, host: definitions.Host) -> Iterator[HostSession]
     transport = reach(session, host)
     try:
         places = roots(session, host, session.settings.choices)
-        places.claim(transport)
-        program = supervisor_on(session, host, transport)
-        transport = served(host, transport, program)
-        with leased(session, host, transport, program) as right:
+        wanted = None
+        if room is not None:
+            places, wanted = in_memory(host, places, session.settings.choices, room)
+        presence = _presence(session, host, transport)
+        presence.through(partial(places.claim, transport))
+        program = presence.through(partial(supervisor_on, session, host, transport))
+        transport = served(transport, program)
+        presence = _presence(session, host, transport)
+        with (
+            leased(session, host, transport, program, presence) as right,
+            _memory(session, host, transport, right, presence, wanted) as memory,
+        ):
+            if memory is not None:
+                places = replace(places, databases=memory.folder)
             disk = HostDisk(transport, places, program, right.arguments)
             launcher = DirectLauncher(transport, program, right.arguments)
             with _tuned(session, host, disk, transport) as settings:
-                yield _ready(session, host, disk, settings, launcher, right)
+                ready = partial(_ready, session, host, disk, settings, launcher, right)
+                yield _with(memory, presence.through(lambda: ready(presence)))
     finally:
         transport.close()
+
+
+@contextmanager
+def _memory(
+    session: Session, host: definitions.Host, transport: Transport, right: Right,
+    presence: Presence, wanted: Wanted | None,
+) -> Iterator[MemoryDisk | None]:  # fmt: skip
+    """What databases in memory lie on; the memory is given back at the end."""
+    if wanted is None:
+        yield None
+        return
+    keep = session.settings.choices.keep_databases
+    disk = MemoryDisk(transport, wanted, session.observer, keep=keep)
+    try:
+        presence.through(disk.take)
+        yield disk
+    finally:
+        try:
+            right.check()
+            _twice(disk.leave)
+        except BenchrunnerError as error:
+            # What was measured is stored, and why we are leaving matters more.
+            text = f"{disk.folder} may stay in memory: {error.message}"
+            mend = f"benchrunner hosts restore {host.name}"
+            session.observer(Event("warning", f"{text} ({mend})", {"host": host.name}))
+
+
+def _with(memory: MemoryDisk | None, host: HostSession) -> HostSession:
+    """A session of a host whose databases lie in memory says so."""
+    if memory is None:
+        return host
+    taints = log_taints(host.transport, host.disk.roots.wal or host.disk.roots.work)
+    return replace(host, memory=memory, taints=(*host.taints, *taints))
+
+
+def _presence(session: Session, host: definitions.Host, transport: Transport) -> Presence:
+    return Presence(transport, host.limits.reconnect_s, session.observer, session.stop)
 
 
 def supervisor_on(session: Session, host: definitions.Host, transport: Transport) -> str:
@@ -103,7 +167,7 @@ def _tuned(
     session: Session, host: definitions.Host, disk: HostDisk, transport: Transport
 ) -> Iterator[HostSettings]:
     """Settings that are changed meanwhile are put back."""
-    from benchrunner.probes.tuning import HostSettings, described, restore
+    from benchrunner.probes.tuning import HostSettings, changed, restore
 
     disk.roots.raw.mkdir(parents=True, exist_ok=True)
     settings = HostSettings(transport, disk.roots.work, _controller())
@@ -115,15 +179,15 @@ def _tuned(
         yield settings
     finally:
         try:
-            put_back = _twice(lambda: restore(settings))
+            restored = _twice(lambda: restore(settings))
         except TransportError as error:
             # What was measured is stored, and why we are leaving matters more.
             mend = f"benchrunner hosts restore {host.name}"
             warn(f"settings that were changed may not be put back: {error.message} ({mend})")
         else:
-            for entry, why in (*put_back.failed, *put_back.forgotten):
-                (line,) = described([entry])
-                warn(f"{line} was not put back: {why}")
+            for entry, why in (*restored.failed, *restored.forgotten):
+                (line,) = changed([entry])
+                warn(f"{line}; it was not put back: {why}")
 
 
 def _twice(work: Callable[[], _Result]) -> _Result:
@@ -136,10 +200,11 @@ def _twice(work: Callable[[], _Result]) -> _Result:
 
 def _ready(
     session: Session, host: definitions.Host, disk: HostDisk, settings: HostSettings,
-    launcher: DirectLauncher, right: Right,
+    launcher: DirectLauncher, right: Right, presence: Presence,
 ) -> HostSession:  # fmt: skip
     """Tuned, observed, and what was observed stored."""
     from benchrunner.probes.preconditions import check_direct_io
+    from benchrunner.probes.preload import JEMALLOC, can_preload
     from benchrunner.probes.preparation import Preparer, cpu_temperature
     from benchrunner.surroundings import Surroundings
 
@@ -148,12 +213,15 @@ def _ready(
     facts, taints = _observed(session, host, settings, database_dir)
     checked = check_direct_io(transport, database_dir)
     lacks = {} if checked.ok else {"direct-io": checked.evidence}
+    if not facts.facts.get("tools", {}).get("numactl"):
+        lacks["numactl"] = f"host {host.name} has no numactl: apt-get install -y numactl"
+    if not can_preload(transport, JEMALLOC):
+        lacks["jemalloc"] = f"host {host.name} has no {JEMALLOC}: apt-get install -y libjemalloc2"
     preparer = Preparer(transport, database_dir, cpu_temperature(transport))
     ours = () if host.address else (os.getpid(),)
     return HostSession(
         host.name, host, transport, launcher, disk, database_dir, facts, right, lacks, taints,
-        Surroundings(transport, preparer, ours),
-        Presence(transport, host.limits.reconnect_s, session.observer, session.stop),
+        Surroundings(transport, preparer, ours, session.observer), presence,
     )  # fmt: skip
 
 
@@ -164,12 +232,12 @@ def _observed(
     from benchrunner.probes.changes import changes
     from benchrunner.probes.facts import collect_facts
     from benchrunner.probes.settings import block_devices
-    from benchrunner.probes.tuning import described, tune
+    from benchrunner.probes.tuning import put_back, tune
 
     facts = collect_facts(settings.transport, [database_dir], host.name)
     tuned = tune(settings, host.tune, block_devices(facts.facts))
-    for line in described(tuned.left_over.restored):
-        text = f"put back what a former controller had left: {line}"
+    for line in put_back(tuned.left_over.restored):
+        text = f"a former controller had left settings changed; {line}"
         session.observer(Event("note", text, {"host": host.name}))
     if tuned.changed or tuned.left_over.restored:
         facts = collect_facts(settings.transport, [database_dir], host.name)
@@ -183,5 +251,4 @@ def _observed(
 
 def _controller() -> str:
     """Who we are, for people."""
-    user = os.environ.get("USER") or "benchrunner"
-    return f"{user}, process {os.getpid()} on {socket.gethostname()}"
+    return f"{login_name()}, process {os.getpid()} on {socket.gethostname()}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.arguments import asked_arguments, find_variant, loading_steps
@@ -16,6 +17,7 @@ from benchrunner.model import SourceRef
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from benchrunner.arguments import Arguments
     from benchrunner.definitions import Tool, Workload
     from benchrunner.model import Job
 
@@ -51,17 +53,23 @@ def trial_id(sweep: str, job: str, repetition: int) -> str:
     return digest([sweep, job, repetition])
 
 
-def dataset_id(job: Job, workload: Workload, tools: Mapping[str, Tool], repetition: int = 1) -> str:
+def dataset_id(
+    job: Job,
+    workload: Workload,
+    tools: Mapping[str, Tool],
+    repetition: int = 1,
+    engine_args: Arguments = MappingProxyType({}),
+) -> str:
     """The id of the database that a job's loading steps leave.
 
     It hashes the engine's version and the arguments that load, with the parameters they use: what
-    later steps do with the database is no part of it.
+    later steps do with the database is no part of it. The workload is unfolded for the job.
     """
     variant = find_variant(workload, job.variant)
     steps = [step for step in loading_steps(workload) if step.name in job.steps]
     asked = {
         step.name: asked_arguments(
-            step, tools[step.tool], workload, variant, as_shipped=job.as_shipped
+            step, tools[step.tool], workload, variant, engine_args, as_shipped=job.as_shipped
         ).values
         for step in steps
     }

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SourceKind = Literal["system", "git", "crate", "archive", "path"]
+SourceKind = Literal[
+    "system", "git", "crate", "apt", "npm", "pypi", "archive", "path", "native", "none"
+]  # fmt: skip
+MISSING: Literal["none"] = "none"
+"""The source of what cannot be had: its jobs are stored and skipped, the reason is its note."""
 FlagAction = Literal["given", "translated", "dropped"]
 
 
@@ -162,6 +166,8 @@ class Plan:
     """Expected wall time without builds, seconds; ``None`` when nothing is known."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Versions asked for and left out, with the reason."""
+    memory_bytes: int | None = None
+    """Largest memory that a running trial is expected to take, bytes."""
 
 
 class Measurement(NamedTuple):
@@ -201,6 +207,8 @@ class Parsed:
     """Curves over time, (seconds since start, value): ``ops_per_sec``, ``cpu_pct`` ..."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What the tool says of itself: version, compression, memtable, number of entries."""
+    complaint: str = ""
+    """The last thing that a process said which failed: completes the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,11 @@ from benchrunner.model import StepState, TrialState
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from benchrunner.definitions import Workload
+    from benchrunner.definitions import Tool, Workload
+
+
+NOT_FOUND = 127
+"""Exit status of a shell that finds no program of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,15 @@ class Outcome:
     """Whether a process was started for it."""
 
 
-def classify(status: Mapping[str, Any]) -> tuple[StepState, str]:
+def classify(
+    status: Mapping[str, Any], invalid_exits: Collection[int] = ()
+) -> tuple[StepState, str]:
     """Outcome of a process from the supervisor's status.
+
+    Args:
+        status: as the supervisor wrote it.
+        invalid_exits: exit statuses by which the program says that a result is wrong. It has run to
+            its end then; that the step is invalid is judged where its output is read.
 
     >>> classify({"state": "exited", "exit_code": 0})
     (<StepState.OK: 'ok'>, '')
@@ -46,7 +57,24 @@ def classify(status: Mapping[str, Any]) -> tuple[StepState, str]:
             return StepState.FAILED, f"it was lost: {why}"
         case "failed":
             return StepState.FAILED, str(status.get("error") or "it could not be started")
+    if not status.get("signal") and status.get("exit_code") in invalid_exits:
+        return StepState.OK, ""
     return _exit(status)
+
+
+def absent_program(status: Mapping[str, Any], tool: Tool) -> str:
+    """What to install where a program of the system could not be started because it is not there.
+
+    An engine's own program that is gone is a failure: its build had it.
+    """
+    program = tool.binary or tool.name
+    error = str(status.get("error") or "")
+    by_shell = tool.argv[:1] == ["sh"] and status.get("exit_code") == NOT_FOUND
+    known = f"cannot execute {program}: No such file or directory"
+    if not tool.is_free or not (by_shell or error == known):
+        return ""
+    how = f": apt-get install -y {tool.debian}" if tool.debian else ""
+    return f"{program} is not installed{how}"
 
 
 def _exit(status: Mapping[str, Any]) -> tuple[StepState, str]:
@@ -74,16 +102,20 @@ def trial_outcome(outcomes: Sequence[Outcome]) -> tuple[TrialState, str]:
         for outcome in outcomes:
             if outcome.state is wanted:
                 return state, f"{outcome.step}: {outcome.reason}"
+    if outcomes and all(outcome.state is StepState.SKIPPED for outcome in outcomes):
+        return TrialState.SKIPPED, f"{outcomes[0].step}: {outcomes[0].reason}"
     return TrialState.OK, ""
 
 
-def blocked_by(workload: Workload, outcomes: Sequence[Outcome]) -> str:
-    """Why no further step may run: an earlier one left the database in an unknown state."""
-    changing = {step.name for step in workload.steps if step.state != "keeps"}
+def blocked_by(workload: Workload, outcomes: Sequence[Outcome], group: str = "") -> str:
+    """Why no further step of a group may run: its database is in an unknown state, or not there."""
+    states = {step.name: step.state for step in workload.steps if step.group == group}
     for outcome in outcomes:
-        bad = outcome.state in (StepState.FAILED, StepState.TIMEOUT)
-        if bad and outcome.step in changing:
+        state = states.get(outcome.step, "keeps")
+        if outcome.state in (StepState.FAILED, StepState.TIMEOUT) and state != "keeps":
             return f"{outcome.step} did not finish, so the database is in an unknown state"
+        if outcome.state is StepState.SKIPPED and state == "creates":
+            return f"{outcome.step} was skipped: {outcome.reason}"
     return ""
 
 

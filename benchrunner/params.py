@@ -26,6 +26,7 @@ BUILTINS: Mapping[str, Scalar] = {
     "step_index": 1,
     "repetition": 1,
     "version": "1.0.0",
+    "server_address": "127.0.0.1",
 }
 """Names that arguments may use besides parameters, with examples of their values.
 

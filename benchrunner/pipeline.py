@@ -19,11 +19,12 @@ from benchrunner.host_places import obstacles
 from benchrunner.host_session import open_host
 from benchrunner.model import TrialState
 from benchrunner.plan import make_plan
-from benchrunner.run_parts import Subject
+from benchrunner.run_parts import Subject, beside
 from benchrunner.selection import select_versions
 from benchrunner.side_by_side import on_each, tagged
 from benchrunner.stored import StoredSweep, parse_step, snapshot
 from benchrunner.sweeping import SweepOnHost
+from benchrunner.unfolding import tool_names, unfolded, used_services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -99,7 +100,7 @@ def check_commands(catalog: Catalog, plan: Plan) -> None:
         ConfigurationError: A flag that no version knows, a template without a value.
     """
     for job, command_of in dry_commands(catalog, plan):
-        for name in job.steps:
+        for name in (*job.steps, *used_services(catalog.workload(job.workload), job.steps)):
             command_of(name)
 
 
@@ -108,18 +109,28 @@ def dry_commands(catalog: Catalog, plan: Plan) -> Iterator[tuple[Job, Callable[[
     for trial in {trial.job.id: trial for trial in plan.trials}.values():
         job, workload = trial.job, catalog.workload(trial.job.workload)
         subject = Subject(
-            workload=workload,
-            engine=catalog.engine(workload.engine),
-            tools={step.tool: catalog.tool(step.tool) for step in workload.steps},
-            flags=catalog.flags(workload.engine),
+            workload=unfolded(workload, job),
+            engine=catalog.engine(job.engine),
+            tools={name: catalog.tool(name) for name in tool_names(workload)},
+            flags=catalog.flags(job.engine),
             host_env=catalog.host(job.host).env,
         )
-        placement = Placement(db_dir="/DB", wal_dir="/DB", run_dir="/RUN")
+        others = {
+            name: beside(subject, job, catalog.engine(name), catalog.flags(name))
+            for name in workload.also
+        }
+        logs = "/WAL" if workload.data_on == "memory" else "/DB"
+        placement = Placement(db_dir="/DB", wal_dir=logs, run_dir="/RUN")
 
         def command_of(
-            name: str, subject: Subject = subject, job: Job = job, where: Placement = placement
+            name: str,
+            subject: Subject = subject,
+            job: Job = job,
+            where: Placement = placement,
+            others: Mapping[str, tuple[Subject, Job]] = others,
         ) -> Command:
-            return build_command(subject.step(name), subject, job, None, where)
+            step = subject.step(name)
+            return build_command(step, *others.get(step.engine, (subject, job)), None, where)
 
         yield job, command_of
 
@@ -165,7 +176,8 @@ def carry_on(session: Session, sweep_id: int) -> Summary:
 
 
 def _on_host(session: Session, sweep_id: int, stored: StoredSweep, host: str) -> None:
-    with open_host(session, stored.host(host)) as ready:
+    room = stored.room(host, [t for t in session.store.trials(sweep_id) if not t.state.final])
+    with open_host(session, stored.host(host), room) as ready:
         SweepOnHost(session, sweep_id, stored, ready).run()
 
 
@@ -226,9 +238,11 @@ def write_report(
     from benchrunner.report.page import write_page
     from benchrunner.reporting import report_data
 
+    definition = session.catalog.workload(workload)
+    titles = {name: session.catalog.engine(name).title for name in definition.engines}
     data = report_data(
-        session.store, session.catalog.workload(workload), session.catalog.metrics(), session.raw,
-        sweep_ids=sweep_ids, scale=scale,
+        session.store, definition, session.catalog.metrics(), session.raw,
+        sweep_ids=sweep_ids, scale=scale, engine_titles=titles,
     )  # fmt: skip
     files = write_page(data, directory or session.pages / workload, formats)
     for kind, path in files.pages.items():

@@ -110,6 +110,11 @@ class HostDisk:
         name, step = workdir.safe_name(trial_id), workdir.safe_name(step)
         return f"{self.roots.work}/trials/{name}/runs/{attempt}/{position:02d}-{step}"
 
+    def empty_database(self, trial_id: str) -> None:
+        """Leaves a trial's database folders as they were before its first step."""
+        script = 'rm -rf --one-file-system -- "$@" && mkdir -p -- "$@"'
+        self._checked(["sh", "-c", script, "sh", *dict.fromkeys(self.database(trial_id))])
+
     def keep_loaded(self, trial_id: str, immutable: Sequence[str]) -> None:
         """Sets the loaded database aside (policy ``pristine``); a second call changes nothing."""
         for live, kept in self._checkpoints(trial_id):
@@ -161,6 +166,17 @@ class HostDisk:
         options = target / "OPTIONS.gz"
         text = gzip.decompress(options.read_bytes()).decode() if options.exists() else None
         return Collected(raw_path, folder_hash(target), text)
+
+    def printed(self, run_dir: str, limit: int) -> str:
+        """The end of what a process of a run folder has written, its errors last."""
+        texts = []
+        for name in ("stdout", "stderr"):
+            path = f"{run_dir}/{name}"
+            size = self._transport.size(path)
+            if size:
+                content = self._transport.read(path, max(0, size - limit), limit)
+                texts.append(content.decode(errors="replace"))
+        return "\n".join(texts)
 
     def sync(self, raw_path: str) -> None:
         """Puts a step's raw output on the disk, where a power failure does not reach it."""

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from benchrunner.compatibility import satisfies
 from benchrunner.errors import ConfigurationError, NothingSelectedError
-from benchrunner.expressions import evaluate, expand, to_text
+from benchrunner.expressions import to_text
 from benchrunner.identity import job_id, trial_id
-from benchrunner.model import Job, Plan, PlannedTrial, SourceRef
+from benchrunner.model import MISSING, Job, Plan, PlannedTrial, SourceRef
 from benchrunner.params import check_parameter, checked_scale, effective, typed
+from benchrunner.plan_checks import check_groups, check_parameters, check_places
+from benchrunner.plan_cost import job_disk_bytes, job_memory_bytes, job_seconds, step_threads
 from benchrunner.suggest import did_you_mean, listed
+from benchrunner.unfolding import engines_of, expanded_steps, unfolded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from benchrunner.definitions import Host, Scalar, Sweep, Tool, Workload
-
-    History = Mapping[tuple[str, str, str], float]
+    from benchrunner.definitions import Engine, Host, Scalar, Step, Sweep, Tool, Workload
+    from benchrunner.plan_cost import History
 
 CELL_KEYS = ("workload", "engine", "version", "variant", "host", "scale")
 
@@ -40,6 +42,10 @@ class Definitions(Protocol):
         """A tool."""
         ...
 
+    def engine(self, name: str) -> Engine:
+        """An engine."""
+        ...
+
     def host(self, name: str) -> Host:
         """A host."""
         ...
@@ -47,7 +53,7 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A job with the workload it came from."""
+    """A job with its workload, unfolded."""
 
     job: Job
     workload: Workload
@@ -78,17 +84,21 @@ def make_plan(
     _check_sweep(sweep, workloads, ceilings)
     skipped: list[tuple[str, str]] = []
     cells = _once(
-        _Planned(job, workload)
+        _Planned(job, unfolded(workload, job))
         for workload in workloads
-        for job in _jobs(sweep, workload, _versions(workload, definitions, refs), skipped)
+        for job in _jobs(sweep, workload, definitions, refs, skipped)
     )
     if not cells:
         raise NothingSelectedError(
             f"sweep {sweep.name} selects nothing: {_why(skipped)}",
             "benchrunner plan, with more versions",
         )
+    for one in cells:
+        _check_threads(one, definitions)
+        check_parameters(one.workload, one.job)
+    check_places(workloads)
     first = _once(
-        _Planned(job, ceiling)
+        _Planned(job, unfolded(ceiling, job))
         for ceiling, scale in ceilings
         for job in _ceiling_jobs(sweep, ceiling, scale, definitions)
     )
@@ -100,36 +110,17 @@ def _once(planned: Iterable[_Planned]) -> list[_Planned]:
     return list({one.job.id: one for one in planned}.values())
 
 
-def job_seconds(workload: Workload, job: Job, history: History) -> float | None:
-    """Expected time of a job's steps: as measured before, else as the workload says."""
-    known: list[float] = []
-    for step in workload.steps:
-        if step.name not in job.steps:
-            continue
-        measured = history.get((job.workload, job.scale, step.name))
-        if measured is not None:
-            known.append(measured)
-        elif step.seconds is not None:
-            where = f"step {step.name} of {workload.name}, seconds"
-            known.append(_number(expand(step.seconds, job.params, where=where), where))
-    return math.fsum(known) if known else None
-
-
-def job_disk_bytes(workload: Workload, job: Job) -> int | None:
-    """Space that a trial takes at most; under ``pristine`` the loaded state is kept beside."""
-    if not workload.estimate.disk:
-        return None
-    where = f"estimate.disk of {workload.name}"
-    needed = _number(evaluate(workload.estimate.disk, job.params, where=where), where)
-    return math.ceil(needed * (2 if job.policy == "pristine" else 1))
-
-
-def _number(value: Scalar, where: str) -> float:
-    if isinstance(value, str | bool):
-        raise ConfigurationError(
-            f"{where}: {value!r} is not a number", "write arithmetic over params"
-        )
-    return value
+def _check_threads(planned: _Planned, definitions: Definitions) -> None:
+    """A program may not be asked for more threads than it can make."""
+    for step in planned.workload.steps:
+        most = definitions.tool(step.tool).max_threads
+        threads = step_threads(step, planned.workload, planned.job.params)
+        if most is not None and threads > most:
+            raise ConfigurationError(
+                f"step {step.name} of {planned.workload.name} asks for {threads:g} threads, and "
+                f"{step.tool} can make {most}",
+                f"at most {most}",
+            )
 
 
 # ---------------------------------------------------------------- what a sweep may name
@@ -142,6 +133,8 @@ def _check_sweep(
     settable = params | {name: None for workload, _ in ceilings for name in workload.params}
     for name in sweep.set:
         check_parameter(name, settable, where=f"--set {name}")
+    _check_engines(sweep, workloads)
+    check_groups(sweep.only, workloads)
     for name, values in sweep.axes.items():
         check_parameter(name, params, where=f"axis {name}")
         if not values:
@@ -159,19 +152,35 @@ def _check_sweep(
             )
 
 
+def _check_engines(sweep: Sweep, workloads: Sequence[Workload]) -> None:
+    """Engines of a sweep are engines of a workload of it, where one has several."""
+    if not any(workload.engines for workload in workloads):
+        return
+    known = {name for one in workloads for name in (one.engine, *one.engines) if name}
+    for name in sweep.engines:
+        if name not in known:
+            where = ", ".join(workload.name for workload in workloads)
+            raise ConfigurationError(
+                f"{where} has no engine {name!r}{did_you_mean(name, known)}", listed(known)
+            )
+
+
 def _versions(
-    workload: Workload, definitions: Definitions, refs: Mapping[str, Sequence[SourceRef]]
+    sweep: Sweep,
+    workload: Workload,
+    definitions: Definitions,
+    refs: Mapping[str, Sequence[SourceRef]],
 ) -> Sequence[SourceRef]:
-    """Versions of a workload's engine; a tool that belongs to no engine is as the system has it."""
-    found = refs.get(workload.engine, ())
+    """Versions of a workload's engines; a tool that is no engine's is as the system has it."""
+    found = [ref for name in engines_of(workload, sweep) for ref in refs.get(name, ())]
     if found:
         return found
     tools = {step.tool for step in workload.steps}
-    if workload.engine in tools and definitions.tool(workload.engine).engine is None:
+    if workload.engine in tools and definitions.tool(workload.engine).is_free:
         return [_system(workload, definitions)]
     raise NothingSelectedError(
-        f"no version of {workload.engine} is selected for {workload.name}",
-        f"benchrunner versions {workload.engine}",
+        f"no version of {workload.engine or 'its engines'} is selected for {workload.name}",
+        f"benchrunner versions {workload.engine or workload.engines[0]}",
     )
 
 
@@ -187,10 +196,13 @@ def _system(workload: Workload, definitions: Definitions) -> SourceRef:
 def _jobs(
     sweep: Sweep,
     workload: Workload,
-    versions: Iterable[SourceRef],
+    definitions: Definitions,
+    refs: Mapping[str, Sequence[SourceRef]],
     skipped: list[tuple[str, str]],
 ) -> Iterator[Job]:
     """Jobs of one workload; versions change fastest, so that they take turns."""
+    versions = _versions(sweep, workload, definitions, refs)
+    most_threads = {name: definitions.engine(name).max_threads for name in workload.engines}
     scale = checked_scale(workload, sweep.scale)
     names = [v.name for v in workload.variants if not sweep.variants or v.name in sweep.variants]
     if not names:
@@ -209,10 +221,10 @@ def _jobs(
         if sweep.spread and sweep.hosts[number % len(sweep.hosts)] != host:
             continue
         params = effective(workload, scale, {**fixed, **point})
-        cell = _Cell(sweep, workload, scale, host, params, point)
+        cell = _Cell(sweep, workload, scale, host, params, point, most_threads)
         job = cell.job(ref, variant)
         if not _excluded(sweep.exclude, job):
-            skipped += [one for one in _left_out(workload, job) if one not in skipped]
+            skipped += [one for one in cell.left_out(ref) if one not in skipped]
             if job.steps:
                 yield job
 
@@ -227,12 +239,14 @@ class _Cell:
     host: str
     params: Mapping[str, Scalar]
     axes: Mapping[str, Scalar]
+    most_threads: Mapping[str, int | None]
+    """Engine -> threads that it can serve, where that is known."""
 
     def job(self, ref: SourceRef, variant: str) -> Job:
         """The job of one version and variant."""
         content: dict[str, Any] = {
             "workload": self.workload.name,
-            "engine": self.workload.engine,
+            "engine": ref.engine,
             "version": ref.version,
             "source": ref,
             "variant": variant,
@@ -240,13 +254,34 @@ class _Cell:
             "scale": self.scale,
             "params": self.params,
             "axes": self.axes,
-            "steps": tuple(
-                s.name for s in self.workload.steps if satisfies(ref.version, s.requires)
-            ),
-            "policy": self.workload.policy,
+            "steps": tuple(s.name for s in self.steps() if not self._unfit(s, ref)),
+            "policy": self.sweep.policy or self.workload.policy,
             "as_shipped": self.sweep.as_shipped,
         }
         return Job(id=job_id(content), **content)
+
+    def steps(self) -> list[Step]:
+        """The steps of the groups wanted, those over a list once for each value."""
+        steps = expanded_steps(self.workload, self.params)
+        return [step for step in steps if not self.sweep.only or step.group in self.sweep.only]
+
+    def left_out(self, ref: SourceRef) -> Iterator[tuple[str, str]]:
+        """Steps that a version cannot run, and why; what cannot be had at all."""
+        if ref.kind == MISSING:
+            yield f"{ref.engine} {ref.version}", ref.note
+            return
+        for step in self.steps():
+            why = self._unfit(step, ref)
+            if why:
+                yield f"{ref.engine} {ref.version}: {step.name}", why
+
+    def _unfit(self, step: Step, ref: SourceRef) -> str:
+        if not satisfies(ref.version, step.requires):
+            return f"the step requires {step.requires}"
+        most = self.most_threads.get(ref.engine)
+        if most is not None and step_threads(step, self.workload, self.params) > most:
+            return f"the engine serves at most {most} threads"
+        return ""
 
 
 def _points(
@@ -259,13 +294,6 @@ def _points(
     ]
     for combination in itertools.product(*values):
         yield dict(zip(axes, combination, strict=True))
-
-
-def _left_out(workload: Workload, job: Job) -> Iterator[tuple[str, str]]:
-    """Steps that a version cannot run, and why."""
-    for step in workload.steps:
-        if step.name not in job.steps:
-            yield f"{job.engine} {job.version}: {step.name}", f"the step requires {step.requires}"
 
 
 def _excluded(excludes: Iterable[Mapping[str, Scalar]], job: Job) -> bool:
@@ -303,7 +331,7 @@ def _ceiling_jobs(
     fixed = {name: value for name, value in sweep.set.items() if name in ceiling.params}
     params = effective(ceiling, scale, fixed)
     for host in sweep.hosts:
-        cell = _Cell(sweep, ceiling, scale, host, params, {})
+        cell = _Cell(sweep, ceiling, scale, host, params, {}, {})
         yield cell.job(_system(ceiling, definitions), ceiling.variants[0].name)
 
 
@@ -341,6 +369,7 @@ def _costed(
         if expected is not None:
             seconds.setdefault(one.job.host, []).append(expected)
     disk = [job_disk_bytes(one.workload, one.job) for one, _ in ordered]
+    memory = [job_memory_bytes(one.workload, one.job) for one, _ in ordered]
     return Plan(
         sweep=sweep.name,
         trials=trials,
@@ -348,14 +377,14 @@ def _costed(
         disk_bytes=max((value for value in disk if value is not None), default=None),
         seconds=max(map(math.fsum, seconds.values()), default=None),  # hosts work side by side
         skipped=tuple(skipped),
+        memory_bytes=max((value for value in memory if value is not None), default=None),
     )
 
 
 def _loads(planned: _Planned, definitions: Definitions) -> int:
     """Databases that one trial loads from empty; under ``pristine`` its steps share that load."""
-    engine = planned.workload.engine
     return sum(
-        definitions.tool(step.tool).engine == engine
+        definitions.tool(step.tool).drives(planned.job.engine)
         for step in planned.workload.steps
         if step.state == "creates" and step.name in planned.job.steps
     )

@@ -7,7 +7,7 @@ was given up. Steps go on under their supervisors while nobody is connected.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from benchrunner.events import Event
 from benchrunner.transports import ConnectionLostError, UnreachableError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from benchrunner.events import Observer
     from benchrunner.transports import Transport
 
+_Result = TypeVar("_Result")
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
@@ -35,7 +36,7 @@ class Presence:
         self._observer = observer
         self._stop = stop
 
-    def through(self, work: Callable[[], object]) -> None:
+    def through(self, work: Callable[[], _Result]) -> _Result:
         """Does the work, again and again as long as the connection is lost in the middle of it.
 
         Raises:
@@ -43,11 +44,9 @@ class Presence:
         """
         while True:
             try:
-                work()
+                return work()
             except (ConnectionLostError, UnreachableError) as error:
                 self._wait(error)
-            else:
-                return
 
     def _wait(self, error: TransportError) -> None:
         host, until = self._transport.host, time.monotonic() + self._limit_s

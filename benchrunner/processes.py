@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _GRACE_S = 5.0
+_PACKAGES = {"apt-get": "apt", "dpkg-source": "dpkg-dev"}
+_COMPLAINT = re.compile(r"error|fatal|ERROR:|E:|npm (?:error|ERR!) (?!code )")
+"""How a line begins in which cargo, git, pip, apt or npm says what is wrong."""
 
 
 class TimeUpError(Exception):
@@ -83,7 +87,8 @@ def tool_output(
     program = argv[0]
     name = " ".join(argv[:3])
     if shutil.which(program) is None:
-        raise SourceError(f"{program} is not installed", f"apt-get install -y {program}")
+        package = _PACKAGES.get(program, program)
+        raise SourceError(f"{program} is not installed", f"apt-get install -y {package}")
     with subprocess.Popen(
         [*dies_with_us(), *argv], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -111,7 +116,7 @@ def telling_line(text: str) -> str:
     'error: could not find `x`'
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    why = next((line for line in lines if line.startswith(("error", "fatal"))), "")
+    why = next((line for line in lines if _COMPLAINT.match(line)), "")
     return why or (lines or ["it printed nothing"])[-1]
 
 

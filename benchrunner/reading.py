@@ -8,26 +8,33 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from benchrunner.ceiling import device_rates, saturation
 from benchrunner.derive import DeriveContext, derive_step
 from benchrunner.errors import OutputNotRecognisedError
 from benchrunner.expressions import expand
+from benchrunner.in_memory import not_in_memory
 from benchrunner.model import Parsed, StepState
 from benchrunner.parse import PARSERS, open_text, parse_output
 from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
 from benchrunner.surroundings import FILE, understood
+from benchrunner.unfolding import with_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
-    from benchrunner.definitions import Step, Tool, Workload
+    from benchrunner.definitions import Engine, Step, Tool
     from benchrunner.model import Measurement
+    from benchrunner.run_parts import Subject
+
+
+MAX_WORDS = 300
+"""Characters of what a program said last that are kept in a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +61,7 @@ class Understanding:
 def read_step(
     stored: StoredStep,
     step: Step,
-    tool: Tool,
-    workload: Workload,
+    subject: Subject,
     params: Mapping[str, Any],
     ceilings: Mapping[str, float],
 ) -> Understanding:
@@ -64,6 +70,7 @@ def read_step(
     A step that did not end well keeps its resources (they tell why), but what its tool printed is
     read only for taints and facts: half a run's rate is not the rate of a run.
     """
+    tool, workload = subject.tools[step.tool], subject.workload
     printed = _printed(stored, tool)
     if stored.state not in (StepState.OK, StepState.INVALID):
         printed = Parsed((), printed.taints, (), {}, printed.facts)
@@ -71,20 +78,28 @@ def read_step(
     around = _around(stored)
     measurements = printed.measurements + watched.measurements + device_rates(watched.series)
     taints = printed.taints + watched.taints + around.taints
+    taints += not_in_memory(workload, step, watched.measurements)
     if workload.ceiling is not None and printed.measurements:
         taints += saturation(workload.ceiling, measurements, ceilings)
     problems = printed.problems
+    complaint = ""
     if stored.state in (StepState.OK, StepState.INVALID):
         problems = problems or _unfinished(step, printed.measurements)
         problems += find_problems(measurements, _context(step, params, stored))
+        problems = problems or _told_by_status(stored, tool)
+    elif stored.state is StepState.FAILED:
+        complaint = _last_words(stored)
     parsed = Parsed(
         measurements,
         taints,
         problems,
         {**watched.series, **printed.series},
         {**around.facts, **watched.facts, **printed.facts},
+        complaint,
     )
-    derived = derive_step(measurements, _sizes(params))
+    threads = _context(step, params, stored).threads
+    sizes = replace(_sizes(params, subject.engine, stored.flags), threads=threads)
+    derived = derive_step(measurements, sizes)
     version = f"{PARSERS[tool.parser].version}.{PARSER_VERSION}"
     return Understanding(parsed, derived, tool.parser, version)
 
@@ -101,8 +116,34 @@ def _unfinished(step: Step, measurements: Sequence[Measurement]) -> tuple[str, .
     return ()
 
 
+def _told_by_status(stored: StoredStep, tool: Tool) -> tuple[str, ...]:
+    """A program can say by its exit status alone that its result is wrong."""
+    code = (stored.status or {}).get("exit_code")
+    if code not in tool.invalid_exits:
+        return ()
+    words = _last_words(stored)
+    return (f"{tool.name} exited with status {code}{': ' if words else ''}{words}",)
+
+
+def _last_words(stored: StoredStep) -> str:
+    """The last line of a program that failed, which says why as a rule."""
+    status = stored.status or {}
+    if not status.get("exit_code"):
+        return ""
+    path = stored.raw / "stderr"
+    try:
+        with open_text(path) as text:
+            lines = [line.strip() for line in text.read().replace("\r", "\n").split("\n")]
+    except (OutputNotRecognisedError, EOFError, gzip.BadGzipFile):
+        return ""
+    said = [line for line in lines if line and "... thread " not in line]
+    return said[-1][:MAX_WORDS] if said else ""
+
+
 def _printed(stored: StoredStep, tool: Tool) -> Parsed:
     """What the tool printed; unrecognisable output of a step that claims success is a problem."""
+    if tool.parser == "rules" and not tool.output:
+        return Parsed(())  # a server: what it prints is kept, and no figure
     try:
         stdout = stored.raw / "stdout"
         return parse_output(tool.parser, stdout, stored.raw / "stderr", tool.output)
@@ -135,19 +176,27 @@ def _around(stored: StoredStep) -> Parsed:
 
 
 def _context(step: Step, params: Mapping[str, Any], stored: StoredStep) -> StepContext:
-    threads = None if step.threads is None else expand(step.threads, params, where=step.name)
-    duration = stored.flags.get("duration")
+    inside = with_value(step, params)
+    threads = None if step.threads is None else expand(step.threads, inside, where=step.name)
     return StepContext(
         threads=int(threads) if threads is not None else None,
-        seconds=float(duration) if duration and float(duration) > 0 else None,
+        seconds=_positive(stored.flags.get("duration")),
         wall_s=(stored.status or {}).get("wall_s"),
         phase=step.phase,
     )
 
 
-def _sizes(params: Mapping[str, Any]) -> DeriveContext:
+def _sizes(params: Mapping[str, Any], engine: Engine, flags: Mapping[str, str]) -> DeriveContext:
     key, value = params.get("KEY_SIZE"), params.get("VALUE_SIZE")
     return DeriveContext(
         key_bytes=key if isinstance(key, int) else None,
         value_bytes=value if isinstance(value, int) else None,
+        mapped=engine.data.mapped,
+        duration_s=_positive(flags.get("duration")),
+        writer_bytes_per_s=_positive(flags.get("benchmark_write_rate_limit")),
     )
+
+
+def _positive(text: str | None) -> float | None:
+    """The number that a flag has; 0 stands for none."""
+    return (float(text) or None) if text else None

@@ -6,7 +6,9 @@ import gzip
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchrunner.derive import derive_test
 from benchrunner.errors import NothingSelectedError
@@ -20,10 +22,10 @@ from benchrunner.report.input import (
     StepView,
     TrialView,
 )
+from benchrunner.unfolding import all_steps
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
     from benchrunner.definitions import Metric, Workload
     from benchrunner.store.rows import PageStep, PageTrial, StepRow
@@ -42,6 +44,7 @@ def report_data(
     sweep_ids: Collection[int] | None = None,
     scale: str | None = None,
     host: str | None = None,
+    engine_titles: Mapping[str, str] | None = None,
 ) -> ReportData:
     """What the page of a workload shows: the newest trials of every cell at one scale.
 
@@ -53,6 +56,7 @@ def report_data(
         sweep_ids: only trials of these sweeps; ``None``: of all.
         scale: of the trials; ``None``: the scale of the newest trial.
         host: only this host's trials.
+        engine_titles: what the page calls engines; others have their names.
 
     Raises:
         NothingSelectedError: no trial of the workload has ended.
@@ -69,6 +73,8 @@ def report_data(
     series = store.series(step.row.id for trial in shown for step in trial.steps)
     hosts = sorted({trial.row.job.host for trial in shown})
     sweep = store.sweep(newest.row.sweep_id)
+    steps = all_steps(workload, (trial.row.job.params for trial in shown))
+    workload = workload.model_copy(update={"steps": steps})
     return ReportData(
         workload=workload,
         params=newest.row.job.params,
@@ -85,6 +91,7 @@ def report_data(
         appendix=_appendix(store, workload, raw_root, hosts),
         command_line=sweep.command_line,
         benchrunner_version=sweep.benchrunner_version,
+        engine_titles=engine_titles or {},
     )
 
 
@@ -97,20 +104,63 @@ def _cells(
     groups: defaultdict[tuple[str, ...], list[PageTrial]] = defaultdict(list)
     for trial in trials:
         job = trial.row.job
-        groups[
-            (job.engine, job.version, job.variant, job.host, repr(sorted(job.axes.items())))
-        ].append(trial)
+        axes = repr(sorted(job.axes.items()))
+        groups[(*_origin(trial), job.variant, job.host, axes)].append(trial)
+    versions = _versions(trials)
     cells = []
     for members in groups.values():
         job = members[0].row.job
         views = tuple(_trial(trial, series, workload, raw_root) for trial in members)
-        cells.append(Cell(job.engine, _version(members[0]), job.variant, job.host, job.axes, views))
+        version = versions[_origin(members[0])]
+        cells.append(Cell(job.engine, version, job.variant, job.host, job.axes, views))
     return tuple(cells)
 
 
-def _version(trial: PageTrial) -> str:
-    """What the built tree says it is; ``system`` and branch names mean nothing on a page."""
-    return trial.artifact.version if trial.artifact is not None else trial.row.job.version
+class _Origin(NamedTuple):
+    """What a trial ran, as far as a page tells versions apart."""
+
+    engine: str
+    asked: str
+    """The version as asked for: ``7.2.2``, ``system``, ``main``."""
+    source: str
+    """Kind and word of the source; what is installed is called the same everywhere."""
+    host: str
+    """Where that can make a difference."""
+
+
+def _origin(trial: PageTrial) -> _Origin:
+    job = trial.row.job
+    if job.source.kind == "system":
+        return _Origin(job.engine, job.version, "system", job.host)
+    return _Origin(job.engine, job.version, f"{job.source.kind} {job.source.ref}", "")
+
+
+def _versions(trials: Sequence[PageTrial]) -> Mapping[_Origin, str]:
+    """What the page calls each origin: the version that the built tree says it is.
+
+    ``system`` and branch names mean nothing on a page. A variant that was skipped before anything
+    was built has the version of the others. A tree of somebody's own is never taken for the
+    release whose number it states, nor are two sources of one number for the same.
+    """
+    stated = {_origin(trial): trial.row.job.version for trial in trials}
+    for trial in trials:
+        if trial.artifact is not None:
+            stated[_origin(trial)] = trial.artifact.version
+    named = {origin: _named(origin, version) for origin, version in stated.items()}
+    sources: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for origin, name in named.items():
+        sources[origin.engine, name].add(origin.source)
+    return {
+        origin: name
+        if len(sources[origin.engine, name]) == 1
+        else f"{stated[origin]} ({origin.source})"
+        for origin, name in named.items()
+    }
+
+
+def _named(origin: _Origin, version: str) -> str:
+    kind, _, word = origin.source.partition(" ")
+    return f"{version} ({Path(word).name})" if kind in ("path", "archive") else version
 
 
 def _trial(
@@ -122,6 +172,9 @@ def _trial(
     row = trial.row
     steps = {
         step.row.step: _step(step, series.get(step.row.id, {}), raw_root) for step in trial.steps
+    }
+    steps = {
+        name: replace(step, taints=(*trial.taints, *step.taints)) for name, step in steps.items()
     }
     for name, derived in _tests(trial, workload).items():
         if name in steps:
@@ -220,5 +273,24 @@ def _stdout(row: StepRow, raw_root: Path) -> str:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
         text = file.read(MAX_APPENDIX_BYTES).decode(errors="replace")
-    human, _, _ = text.partition("\n{\n")
-    return human.strip() or text
+    return for_people(text)
+
+
+def for_people(text: str) -> str:
+    r"""What a tool printed, without the JSON that fio prints in between, and each line once.
+
+    >>> print(for_people("a\nnote\nnote\nnote\n{\n  x\n}\nb\n"))
+    a
+    note
+    (2 more lines like this)
+    b
+    """
+    before, _, after = text.partition("\n{\n")
+    _, _, rest = after.partition("\n}\n")
+    lines: list[str] = []
+    for line, same in groupby(f"{before}\n{rest}".strip().split("\n")):
+        more = len(list(same)) - 1
+        lines.append(line)
+        if more and line.strip():
+            lines.append(f"({more} more line{'s' if more > 1 else ''} like this)")
+    return "\n".join(lines) or text

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from benchrunner import faults
@@ -26,6 +27,7 @@ from benchrunner.launchers import LaunchRequest, RunState
 from benchrunner.model import Command, Handle, StepState, TrialState
 from benchrunner.outcomes import (
     Outcome,
+    absent_program,
     blocked_by,
     classify,
     loaded_after,
@@ -33,7 +35,11 @@ from benchrunner.outcomes import (
     trial_outcome,
 )
 from benchrunner.processes import uninterrupted
+from benchrunner.recovery import must_restart
 from benchrunner.run_parts import Begun, Running, StepEnd, StepToRun, Stored
+from benchrunner.run_tools import GRACE_S, Tools
+from benchrunner.services import Services, abandoned
+from benchrunner.transports import ConnectionLostError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,14 +48,15 @@ if TYPE_CHECKING:
     from benchrunner.launchers import Launcher
     from benchrunner.model import Artifact, PlannedTrial
     from benchrunner.places import HostDisk
-    from benchrunner.run_parts import Hooks, Subject
+    from benchrunner.run_parts import Hooks, Side, Subject
+    from benchrunner.services import Unready
     from benchrunner.store.rows import StepRow
     from benchrunner.store.whole import Store
+    from benchrunner.workdir import FreshFolders
 
-GRACE_S = 10.0
-"""Seconds between TERM and KILL: db_bench needs a moment to close a database."""
 NOTED_AFTER_S = 0.05
 """A process that ends sooner is not journalled as running: its run folder is known anyway."""
+_NO_SIDES: Mapping[str, Side] = MappingProxyType({})
 
 
 class InterruptedByUserError(BenchrunnerError):
@@ -81,6 +88,7 @@ class TrialRunner:
         self._hooks = hooks
         self._observer = observer
         self._stop = stop or threading.Event()
+        self._tools = Tools(journal, disk, launcher, hooks, observer, self._stop)
         self._helper = ThreadPoolExecutor(1, "removal")
         self._removals: dict[str, Future[None]] = {}
         self._syncs: list[Future[None]] = []
@@ -92,6 +100,7 @@ class TrialRunner:
         artifact: Artifact,
         *,
         new_attempt: int | None = None,
+        sides: Mapping[str, Side] = _NO_SIDES,
     ) -> TrialState:
         """Starts a begun trial, or goes on where the journal says it stood; returns its end.
 
@@ -100,68 +109,49 @@ class TrialRunner:
             subject: What it runs.
             artifact: With which binaries.
             new_attempt: Number of an attempt of which nothing has begun, when that is known.
+            sides: Other engines whose programs its steps run.
 
         Raises:
             InterruptedByUserError: Ctrl-C; the step is ended and journalled as interrupted.
         """
-        begun = Begun(trial, subject, artifact, new_attempt or 0)
+        begun = Begun(trial, subject, artifact, new_attempt or 0, sides)
         rows: dict[str, StepRow] = {}
         while True:
             if new_attempt is None:
                 rows = {row.step: row for row in self._journal.step_runs(trial.id)}
-                why = self._must_restart(trial, rows)
+                why = must_restart(self._tools, begun, rows)
                 if why:
                     self._journal.restart_trial(trial.id, f"{why}; the trial starts again")
                     rows = {}
                 begun = replace(begun, attempt=self._journal.attempt(trial.id))
             new_attempt = None
+            services = Services(self._tools, begun, rows)
             try:
-                return self._finish(trial, self._steps(begun, rows))
+                return self._finish(trial, self._steps(begun, services, rows))
             except _StoppedEarlierError:
                 continue
+            except (ConnectionLostError, UnreachableError):
+                raise  # what runs there is found again
+            except BaseException:
+                abandoned(services, self._observer)
+                raise
 
-    def _must_restart(self, trial: PlannedTrial, rows: Mapping[str, StepRow]) -> str:
-        """Why what has been done of a trial cannot be gone on with; what still runs is ended."""
-        if any(row.state is StepState.INTERRUPTED for row in rows.values()):
-            return "a step was interrupted"
-        why = self._lost(trial, rows)
-        for row in rows.values():
-            if why and not row.state.final:
-                handle = self._launcher.find(row.run_dir)
-                if handle is not None:
-                    self._launcher.stop(handle, GRACE_S)
-                self._journal.end_step(row.id, StepState.INTERRUPTED, StepEnd(why))
-        return why
-
-    def _lost(self, trial: PlannedTrial, rows: Mapping[str, StepRow]) -> str:
-        """What of a trial is no more, in one sentence."""
-        for row in rows.values():
-            if row.raw_path and not self._disk.is_intact(row.raw_path, row.raw_sha256):
-                return f"the raw output of {row.step} did not reach the disk"
-        open_steps = [name for name in trial.job.steps if name not in rows]
-        open_steps += [row.step for row in rows.values() if not row.state.final]
-        if not open_steps or self._opens(rows) or self._disk.has_database(trial.id):
-            return ""
-        return "its database is gone"
-
-    def _opens(self, rows: Mapping[str, StepRow]) -> bool:
-        """Whether no process of an attempt was started yet: the first one makes the database."""
-        begun = [row for row in rows.values() if row.run_dir]
-        if len(begun) == 1 and not begun[0].state.final:
-            return self._launcher.find(begun[0].run_dir) is None
-        return not begun
-
-    def _steps(self, begun: Begun, rows: Mapping[str, StepRow]) -> list[Outcome]:
+    def _steps(
+        self, begun: Begun, services: Services, rows: Mapping[str, StepRow]
+    ) -> list[Outcome]:
         """Brings every step of an attempt to its end; ``rows`` are those that have begun."""
         trial, subject = begun.trial, begun.subject
         loaded = ""
         if trial.job.policy == "pristine":
             loaded = loaded_after(subject.workload, trial.job.steps)
         outcomes: list[Outcome] = []
+        since = 0
         for position, name in enumerate(trial.job.steps, start=1):
             opens = not any(outcome.ran for outcome in outcomes)
-            step = StepToRun(begun, subject.step(name), position, opens)
-            outcomes.append(self._step(step, rows.get(name), outcomes))
+            step = StepToRun(begun, subject.step(name), position, opens, services)
+            since = len(outcomes) if step.begins_anew else since
+            outcomes.append(self._step(step, rows.get(name), outcomes[since:]))
+            services.release(position)
             if name == loaded and not blocked_by(subject.workload, outcomes):
                 self._disk.keep_loaded(trial.id, subject.engine.data.immutable)
                 faults.point("loaded-kept")
@@ -177,6 +167,7 @@ class TrialRunner:
             self._disk.remove(trial.id)
         else:
             removal.result()
+        self._hooks.after_removal(trial.id)
         faults.point("database-removed")
         self._journal.end_trial(trial.id, state, reason)
         faults.point("trial-ended")
@@ -185,12 +176,17 @@ class TrialRunner:
         return state
 
     def _step(self, step: StepToRun, row: StepRow | None, before: Sequence[Outcome]) -> Outcome:
-        """Brings one step to its end, whatever of it has happened already."""
+        """Brings one step to its end; ``before`` is what happened to the database it gets."""
         name = step.definition.name
         if row is not None and row.state.final:
             return self._ended(row)
-        if row is None and (blocked := blocked_by(step.subject.workload, before)):
+        group = step.definition.group
+        if row is None and (blocked := blocked_by(step.subject.workload, before, group)):
             return self._without_process(step, StepState.SKIPPED, blocked)
+        if row is None and (lacking := step.begun.lacks(step.definition)):
+            return self._without_process(step, StepState.SKIPPED, lacking)
+        if row is None and (unready := self._unready(step)):
+            return self._without_process(step, unready.state, unready.reason)
         run_dir = row.run_dir if row is not None else self._disk.run_dir(
             step.trial.id, step.attempt, step.position, name
         )  # fmt: skip
@@ -211,6 +207,15 @@ class TrialRunner:
                 "step_run": step_run_id}  # fmt: skip
         self._observer(Event("step-end", f"{name}: {state.value}{_because(reason)}", data))
         return Outcome(name, state, reason)
+
+    def _unready(self, step: StepToRun) -> Unready | None:
+        """Why the servers that a step needs are not there; they are started here."""
+        try:
+            return step.services.prepare(step.definition, opens=step.opens)
+        except KeyboardInterrupt:
+            self._stop.set()
+            name = step.definition.name
+            raise InterruptedByUserError(f"interrupted before {name}") from None
 
     def _ended(self, row: StepRow) -> Outcome:
         """A step that ended under a former controller, which may have died before parsing it."""
@@ -238,6 +243,9 @@ class TrialRunner:
             if starts_pristine(step.subject.workload, trial.job.steps, name):
                 self._disk.restore_loaded(trial.id, step.subject.engine.data.immutable)
                 faults.point("loaded-restored")
+            elif step.begins_anew and not step.opens:
+                self._disk.empty_database(trial.id)
+                faults.point("database-emptied")
             step_run_id = self._journal.begin_step(trial.id, name, step.position, command, run_dir)
         else:
             step_run_id = row.id
@@ -253,8 +261,8 @@ class TrialRunner:
         placement = Placement(
             db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
         )
-        job = step.trial.job
-        return build_command(step.definition, step.subject, job, step.begun.artifact, placement)
+        side = step.begun.side(step.definition)
+        return build_command(step.definition, side.subject, side.job, side.artifact, placement)
 
     def _start(
         self, step: StepToRun, command: Command, run_dir: str, *, begun_before: bool
@@ -278,7 +286,7 @@ class TrialRunner:
             device_dir=db_dir,
             clear_env=True,
             pack=self._disk.pack_arguments(trial.id, step.options_glob),
-            fresh=self._disk.fresh(trial.id, step.attempt) if step.opens else None,
+            fresh=self._fresh(step),
         )
         try:
             return self._launcher.start(request)
@@ -288,6 +296,12 @@ class TrialRunner:
             if found is None:
                 raise
             return found
+
+    def _fresh(self, step: StepToRun) -> FreshFolders | None:
+        """The trial's folders to be made by a step whose process is the first of its attempt."""
+        if not step.opens or step.services.have_started:
+            return None
+        return self._disk.fresh(step.trial.id, step.attempt)
 
     def _watch(self, running: Running) -> tuple[StepState, str]:
         """Waits for the end, brings the run folder home, stores the outcome, has it parsed."""
@@ -302,17 +316,16 @@ class TrialRunner:
             self._store_end(running, ended)
             raise InterruptedByUserError(f"interrupted during {name}") from None
         stored = self._store_end(running, ended)
-        state, reason = stored.state, stored.reason
-        if state is StepState.INTERRUPTED:
+        if stored.state is StepState.INTERRUPTED:
             if running.adopted:
                 raise _StoppedEarlierError
             raise InterruptedByUserError(f"{name} was stopped from outside")
         if running.step.is_last:
+            running.step.services.release(running.step.position)
             # Nothing reads the database any more: it goes while the output is read.
             trial_id = running.step.trial.id
             self._removals[trial_id] = self._helper.submit(self._disk.remove, trial_id)
-        parsed = self._hooks.after_step(stored)
-        return parsed if state is StepState.OK else (state, reason)
+        return self._hooks.after_step(stored)
 
     def _waited(self, running: Running) -> RunState:
         if running.stopped:
@@ -327,6 +340,8 @@ class TrialRunner:
             nonlocal noted
             if self._stop.is_set():
                 raise KeyboardInterrupt
+            if running.step.services.fault_by_now(running.step.definition):
+                self._launcher.stop(running.handle, GRACE_S)
             if not noted and elapsed_s >= NOTED_AFTER_S:
                 self._journal.step_running(running.step_run_id, running.handle)
                 noted = True
@@ -350,7 +365,12 @@ class TrialRunner:
         step = running.step
         seen = self._hooks.after_end()
         status = ended.status or {"state": "lost"}
-        state, reason = classify(status)
+        tool = step.subject.tools[step.definition.tool]
+        state, reason = classify(status, tool.invalid_exits)
+        if missing := absent_program(status, tool):
+            state, reason = StepState.SKIPPED, missing
+        elif not self._stop.is_set() and (fault := step.services.fault(step.definition)):
+            state, reason = StepState.FAILED, fault
         collected = self._disk.collect(
             running.handle.run_dir, step.trial.id, step.options_glob, seen, ended.packed
         )

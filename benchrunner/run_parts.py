@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from benchrunner.expressions import expand, to_text
+from benchrunner.unfolding import service_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from benchrunner import definitions
-    from benchrunner.model import Artifact, Command, FlagNote, Handle, PlannedTrial, StepState
+    from benchrunner.model import (
+        Artifact,
+        Command,
+        FlagNote,
+        Handle,
+        Job,
+        PlannedTrial,
+        StepState,
+    )
+    from benchrunner.services import Services
     from benchrunner.store.rows import EndedStep
 
 
@@ -38,7 +50,10 @@ class Subject:
     """Longest that the host allows a step to take."""
 
     def step(self, name: str) -> definitions.Step:
-        """The definition of a step of this workload."""
+        """The definition of a step of this workload; a service's is that of the step it runs as."""
+        for service in self.workload.services:
+            if service.name == name:
+                return service_step(service)
         return next(step for step in self.workload.steps if step.name == name)
 
 
@@ -60,6 +75,8 @@ class Hooks:
     """Prepares the host for a step of so many expected seconds; not for one that was adopted."""
     after_end: Callable[[], Mapping[str, bytes]] = dict
     """Files about the host during the step, for its raw folder."""
+    after_removal: Callable[[str], None] = lambda _trial_id: None
+    """Called once a trial's folders on the host are gone, before its end is journalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,41 @@ class Begun:
     subject: Subject
     artifact: Artifact
     attempt: int
+    sides: Mapping[str, Side] = field(default_factory=dict)
+    """Engine -> what steps of it run instead."""
+
+    def side(self, step: definitions.Step) -> Side:
+        """What a step is a step of: the job, or another engine beside it."""
+        return self.sides.get(step.engine) or Side(self.subject, self.trial.job, self.artifact)
+
+    def lacks(self, step: definitions.Step) -> str:
+        """Why a step has no program: its engine could not be built."""
+        side = self.side(step)
+        tool = self.subject.tools[step.tool]
+        if side.artifact.state == "built" or not tool.drives(side.subject.engine.name):
+            return ""
+        return f"{side.subject.engine.title} is not there: {side.artifact.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Another engine whose program some steps run (``also``): as if the job were of that one."""
+
+    subject: Subject
+    job: Job
+    artifact: Artifact
+
+
+def beside(
+    subject: Subject, job: Job, engine: definitions.Engine, flags: Mapping[str, Any]
+) -> tuple[Subject, Job]:
+    """A subject and its job as those of another engine."""
+    own = subject.workload.model_copy(update={"engine": engine.name})
+    version = to_text(expand(own.also[engine.name], job.params, where=f"also.{engine.name}"))
+    return (
+        replace(subject, engine=engine, workload=own, flags=flags),
+        replace(job, engine=engine.name, version=version),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +132,28 @@ class StepToRun:
     definition: definitions.Step
     position: int
     opens: bool
-    """Whether its process is the first of its attempt, and so makes the database folders."""
+    """Whether no step's process was started before in its attempt."""
+    services: Services
+    """The servers of the attempt."""
 
     @property
     def options_glob(self) -> str:
         """Name of the file in which the engine states its options; empty for other programs."""
         subject = self.begun.subject
-        is_engine_tool = subject.tools[self.definition.tool].engine == subject.engine.name
+        is_engine_tool = subject.tools[self.definition.tool].drives(subject.engine.name)
         return subject.engine.data.effective_options if is_engine_tool else ""
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether it loads a database of the engine where an earlier step did: that one goes."""
+        workload, tools = self.subject.workload, self.subject.tools
+        loading = {
+            step.name
+            for step in workload.steps
+            if step.state == "creates" and tools[step.tool].drives(workload.engine)
+        }
+        earlier = self.trial.job.steps[: self.position - 1]
+        return self.definition.name in loading and not loading.isdisjoint(earlier)
 
     @property
     def is_last(self) -> bool:

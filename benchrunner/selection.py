@@ -5,9 +5,15 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from benchrunner.errors import BenchrunnerError, ConfigurationError, NothingSelectedError
-from benchrunner.model import SourceRef
-from benchrunner.sources import Listing, find_version, list_versions, system
+from benchrunner.errors import (
+    BenchrunnerError,
+    ConfigurationError,
+    NothingSelectedError,
+    SourceError,
+)
+from benchrunner.model import MISSING, SourceRef
+from benchrunner.sources import KINDS, Listing, find_version, list_versions, ordered, system
+from benchrunner.unfolding import engines_of
 from benchrunner.versions import Version, parse_selection, select
 
 if TYPE_CHECKING:
@@ -21,6 +27,8 @@ Skipped = list[tuple[str, str]]
 def select_versions(session: Session, sweep: Sweep) -> tuple[dict[str, list[SourceRef]], Skipped]:
     """Versions of every engine of a sweep, and what was left out with the reason.
 
+    One of several engines that cannot be had here does not stop the others: it is ``MISSING``.
+
     Raises:
         ConfigurationError: A version that no source has.
         NothingSelectedError: A range without versions.
@@ -29,11 +37,79 @@ def select_versions(session: Session, sweep: Sweep) -> tuple[dict[str, list[Sour
     refs: dict[str, list[SourceRef]] = {}
     skipped: Skipped = []
     here = any(not session.catalog.host(host).address for host in sweep.hosts)
-    for name, words in sweep.engines.items():
+    among_others = _among_others(session, sweep)
+    for name in dict.fromkeys([*among_others, *sweep.engines]):
+        words = sweep.engines.get(name, [])
         engine = session.catalog.engine(name)
-        refs[name], gaps = _resolve(session, engine, words, sweep.sources, here=here)
+        kinds = _kinds(engine, sweep.sources) if name in among_others else sweep.sources
+        try:
+            if words:
+                refs[name], gaps = _resolve(session, engine, words, kinds, here=here)
+            else:
+                refs[name], gaps = [_default(session, engine, kinds, here=here)], []
+        except BenchrunnerError as error:
+            if name not in among_others or (words and not isinstance(error, SourceError)):
+                raise
+            refs[name], gaps = [_missing(engine, words, error)], []
         skipped += gaps
     return refs, skipped
+
+
+def _among_others(session: Session, sweep: Sweep) -> list[str]:
+    """The engines that a workload of the sweep compares with others."""
+    workloads = [session.catalog.workload(name) for name in sweep.workloads]
+    names = [name for w in workloads if w.engines for name in engines_of(w, sweep)]
+    return list(dict.fromkeys(names))
+
+
+def _kinds(engine: Engine, kinds: list[str]) -> list[str]:
+    """Of the source kinds asked for those that this engine has: not all engines have the same."""
+    have = {source.kind for source in engine.source}
+    return [kind for kind in kinds if kind in have or kind not in KINDS] or kinds
+
+
+def _default(session: Session, engine: Engine, kinds: list[str], *, here: bool) -> SourceRef:
+    """The version of an engine that is taken when none is named.
+
+    Raises:
+        BenchrunnerError: No source has one.
+    """
+    if engine.default and not kinds:
+        refs, _ = _resolve(session, engine, [engine.default], kinds, here=here)
+        return refs[0]
+    notes: list[str] = []
+    for kind in dict.fromkeys(source.kind for source in ordered(engine, kinds)):
+        listing = list_versions(engine, [kind])
+        if listing.refs:
+            return newest_first(list(listing.refs))[0]
+        notes += listing.notes
+    raise SourceError(
+        f"no source of {engine.name} has a version{_and_notes('', tuple(notes))}",
+        f"benchrunner versions {engine.name}",
+    )
+
+
+def named_version(session: Session, engine: Engine, word: str) -> SourceRef:
+    """One version by name; what is installed is looked for on the host, by the build.
+
+    Raises:
+        SourceError: No source has it.
+    """
+    for source in engine.source if word == system.WORD else ():
+        if source.kind == system.WORD:
+            name = source.binary or source.development
+            return SourceRef(engine.name, system.WORD, "system", name)
+    try:
+        refs, _ = resolve(session, engine, [word], [])
+    except (ConfigurationError, NothingSelectedError) as error:
+        raise SourceError(error.message, error.hint) from error
+    return refs[0]
+
+
+def _missing(engine: Engine, words: list[str], error: BenchrunnerError) -> SourceRef:
+    version = ",".join(words) or engine.default or "newest"
+    why = f"{error.message}; try: {error.hint}" if error.hint else error.message
+    return SourceRef(engine.name, version, MISSING, "", f"{engine.title} cannot be had: {why}")
 
 
 def _resolve(

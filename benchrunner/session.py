@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from benchrunner.catalog import Catalog
     from benchrunner.store.whole import Store
+    from benchrunner.transports.ssh_login import Keys
 
 DEFAULT_DATA = "./results"
 
@@ -85,6 +86,13 @@ class Session:
 
         return open_store(self.settings.data)
 
+    @cached_property
+    def keys(self) -> Keys:
+        """What a person logs in with; a passphrase is asked for once, and kept in memory only."""
+        from benchrunner.transports.ssh_login import Keys
+
+        return Keys(self.settings.ask)
+
     def open_existing(self) -> Store:
         """The store, which must be there already.
 
@@ -99,15 +107,15 @@ class Session:
     def with_settings(self, settings: Settings) -> Session:
         """The same store under other settings."""
         other = Session(settings)
-        other.__dict__["store"] = self.store
+        other.__dict__ |= {"store": self.store, "keys": self.keys}
         other.stop = self.stop
         return other
 
     @contextmanager
     def in_thread(self, observer: Observer) -> Iterator[Session]:
-        """The same for another thread: a store must not be shared, catalog and settings can."""
+        """The same for another thread: a store must not be shared, all else can."""
         other = Session(replace(self.settings, observer=observer))
-        other.__dict__["catalog"] = self.catalog
+        other.__dict__ |= {"catalog": self.catalog, "keys": self.keys}
         other.stop = self.stop
         try:
             yield other

@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from benchrunner import definitions
+from benchrunner.memory_disk import Room
+from benchrunner.plan_cost import job_disk_bytes, job_memory_bytes
 from benchrunner.reading import StoredStep, read_step
-from benchrunner.run_parts import Subject
+from benchrunner.run_parts import Subject, beside
 from benchrunner.session import Choices
+from benchrunner.unfolding import tool_names, unfolded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from benchrunner.model import Plan, StepState
+    from benchrunner.model import Job, Plan, StepState
     from benchrunner.session import Session
     from benchrunner.store.rows import EndedStep, TrialRow
 
@@ -26,8 +29,11 @@ def snapshot(session: Session, sweep: definitions.Sweep, plan: Plan) -> dict[str
     catalog = session.catalog
     names = sorted({trial.job.workload for trial in plan.trials})
     workloads = {name: catalog.workload(name) for name in names}
-    engines = {w.engine: catalog.engine(w.engine) for w in workloads.values()}
-    tools = {s.tool: catalog.tool(s.tool) for w in workloads.values() for s in w.steps}
+    names_of_engines = {t.job.engine for t in plan.trials}.union(
+        *(w.also for w in workloads.values())
+    )
+    engines = {name: catalog.engine(name) for name in sorted(names_of_engines)}
+    tools = {name: catalog.tool(name) for w in workloads.values() for name in tool_names(w)}
     hosts = {name: catalog.host(name) for name in sweep.hosts}
     return {
         "sweep": sweep.model_dump(mode="json"),
@@ -62,7 +68,7 @@ class StoredSweep:
         self._tools = _revived(spec["tools"], definitions.Tool)
         self._hosts = _revived(spec["hosts"], definitions.Host)
         self._flags = flags
-        self._made: dict[tuple[str, str], Subject] = {}
+        self._made: dict[str, Subject] = {}
 
     def host(self, name: str) -> definitions.Host:
         """A host of the sweep."""
@@ -70,21 +76,46 @@ class StoredSweep:
         assert isinstance(host, definitions.Host)  # noqa: S101
         return host
 
+    def room(self, host: str, trials: Iterable[TrialRow]) -> Room | None:
+        """Memory that unfinished trials on a host need, where their databases are to lie in it."""
+        jobs = {
+            trial.id: (self.subject(trial).workload, trial.job)
+            for trial in trials
+            if trial.job.host == host and self._workloads[trial.job.workload].data_on == "memory"
+        }
+        if not jobs:
+            return None
+        return Room(
+            max(job_disk_bytes(*job) or 0 for job in jobs.values()),
+            max(job_memory_bytes(*job) or 0 for job in jobs.values()),
+            tuple(jobs),
+        )
+
     def subject(self, trial: TrialRow) -> Subject:
         """What a trial runs."""
-        key = (trial.job.workload, trial.job.host)
-        if key not in self._made:
-            workload = self._workloads[trial.job.workload]
-            hours = self._hosts[trial.job.host].limits.step_hours
-            self._made[key] = Subject(
-                workload=workload,
-                engine=self._engines[workload.engine],
-                tools={step.tool: self._tools[step.tool] for step in workload.steps},
-                flags=self._flags(workload.engine),
-                host_env=self._hosts[trial.job.host].env,
+        job = trial.job
+        if job.id not in self._made:
+            workload = self._workloads[job.workload]
+            hours = self._hosts[job.host].limits.step_hours
+            self._made[job.id] = Subject(
+                workload=unfolded(workload, job),
+                engine=self._engines[job.engine],
+                tools={name: self._tools[name] for name in tool_names(workload)},
+                flags=self._flags(job.engine),
+                host_env=self._hosts[job.host].env,
                 host_step_s=None if hours is None else hours * 3600,
             )
-        return self._made[key]
+        return self._made[job.id]
+
+    def sides(self, trial: TrialRow) -> dict[str, tuple[Subject, Job]]:
+        """The trial as one of each of the other engines whose programs its steps run."""
+        subject = self.subject(trial)
+        running = [s for s in subject.workload.steps if s.name in trial.job.steps]
+        return {
+            name: beside(subject, trial.job, self._engines[name], self._flags(name))
+            for name in subject.workload.also
+            if any(step.engine == name for step in running)
+        }
 
 
 def parse_step(
@@ -95,18 +126,22 @@ def parse_step(
         return row.state, row.reason
     subject = sweep.subject(trial)
     step = subject.step(row.step)
-    flags = {note.flag: note.asked for note in row.flags if note.given is not None}
+    flags = dict(_as_given(note.given) for note in row.flags if note.given is not None)
     stored = StoredStep(session.raw / row.raw_path, row.state, row.status, flags)
     limits: dict[str, float] = {}
     if subject.workload.ceiling is not None:
         limits = {c.metric: c.value for c in session.store.ceilings(trial.job.host)}
-    found = read_step(
-        stored, step, subject.tools[step.tool], subject.workload, trial.job.params, limits
-    )
+    found = read_step(stored, step, subject, trial.job.params, limits)
     return session.store.save_parsed(
         row.id, found.parsed, parser=found.parser, parser_version=found.parser_version,
         derived=found.derived,
     )  # fmt: skip
+
+
+def _as_given(flag: str) -> tuple[str, str]:
+    """Name and value of a flag as it stands on a command line; ``--name`` alone is true."""
+    name, equals, value = flag.removeprefix("--").partition("=")
+    return name, value if equals else "true"
 
 
 def _dumped(models: Mapping[str, definitions.Definition]) -> dict[str, Any]:

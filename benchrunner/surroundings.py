@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from benchrunner.events import Event, ignore
 from benchrunner.model import Parsed, Taint
 from benchrunner.probes.noise import LOOK_SCRIPT, noise_facts, noise_taints, read_look
 from benchrunner.probes.preparation import preparations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from benchrunner import definitions
+    from benchrunner.events import Observer
     from benchrunner.probes.preparation import Preparer
     from benchrunner.transports import Transport
 
@@ -30,9 +32,13 @@ _LIMIT_S = 60.0
 class Surroundings:
     """Prepares and watches a host for one step after another."""
 
-    def __init__(self, transport: Transport, preparer: Preparer, ours: Collection[int]) -> None:
+    def __init__(
+        self, transport: Transport, preparer: Preparer, ours: Collection[int],
+        observer: Observer = ignore,
+    ) -> None:  # fmt: skip
         """Takes the host; ``ours`` are pids there that do not count as noise."""
         self._transport = transport
+        self._observer = observer
         self._preparer = preparer
         self._ours = list(ours)
         self._now: dict[str, Any] = {}
@@ -44,9 +50,13 @@ class Surroundings:
         self._now = {}
         wanted = preparations(workload, step)
         if wanted:
+            # Said first: a sync of a full cache and a cool-down take minutes.
+            self._observer(Event("preparation", f"before {step.name}: {', '.join(wanted)}"))
             prepared = self._preparer.prepare(wanted)
             self._now["prepared"] = dict(prepared.facts)
             self._now["taints"] = [asdict(taint) for taint in prepared.taints]
+            for taint in prepared.taints:
+                self._observer(Event("warning", f"{step.name}: {taint.name}: {taint.evidence}"))
         if expected_s is not None and expected_s >= LOOK_FROM_S:
             self._now["before"] = self._look()
 
@@ -66,7 +76,9 @@ def understood(content: Mapping[str, Any]) -> Parsed:
     """Taints and facts from what ``Surroundings`` left. Pure."""
     taints = [Taint(**taint) for taint in content.get("taints", ())]
     facts = {
-        f"before: {name}": ", ".join(f"{key} {value}" for key, value in done.items())
+        f"before: {name}": ", ".join(
+            f"{key} {value}" for key, value in done.items() if value is not None
+        )
         for name, done in content.get("prepared", {}).items()
     }
     if "after" in content:

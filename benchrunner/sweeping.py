@@ -5,9 +5,11 @@ In: the store's plan and a host made ready. Out: every trial with an end that is
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
+from benchrunner.arguments import find_variant
 from benchrunner.artifacts import Artifacts
 from benchrunner.build import site_of
 from benchrunner.effective import compare_options
@@ -15,9 +17,9 @@ from benchrunner.errors import HostBusyError, OutputNotRecognisedError
 from benchrunner.events import Event
 from benchrunner.host_places import cache_dir
 from benchrunner.live import LiveRate
-from benchrunner.model import StepState, TrialState
+from benchrunner.model import MISSING, StepState, Taint, TrialState
 from benchrunner.run import InterruptedByUserError, TrialRunner
-from benchrunner.run_parts import Hooks
+from benchrunner.run_parts import Hooks, Side
 from benchrunner.store.rows import CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from benchrunner.host_session import HostSession
-    from benchrunner.model import Artifact, Command
+    from benchrunner.model import Artifact, Command, HostFacts, Job
     from benchrunner.run_parts import Subject
     from benchrunner.session import Session
     from benchrunner.store.rows import EndedStep, StepRow, TrialRow
@@ -53,7 +55,7 @@ class SweepOnHost:
         hooks = Hooks(
             self._after_step, _compare, self._keep_ceilings,
             lambda subject, step, seconds: around.before(subject.workload, step, seconds),
-            around.after,
+            around.after, self._leave_memory,
         )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)
         self._runner = TrialRunner(
@@ -68,13 +70,23 @@ class SweepOnHost:
         """
         self._refuse_strangers()
         for trial in self._trials:
+            if trial.job.source.kind == MISSING:
+                continue
             build = partial(self._artifacts.of, trial.job, self._stored.subject(trial))
             self._host.presence.through(build)
+            self._host.presence.through(partial(self._sides, trial))
         for trial in self._trials:
             if self._session.stop.is_set():
                 raise InterruptedByUserError("interrupted between two trials")
             self._host.right.check()
             self._trial(trial)
+
+    def _sides(self, trial: TrialRow) -> dict[str, Side]:
+        """Builds of the other engines whose programs a trial's steps run."""
+        return {
+            name: Side(subject, job, self._artifacts.beside(job, subject))
+            for name, (subject, job) in self._stored.sides(trial).items()
+        }
 
     def _refuse_strangers(self) -> None:
         """A step can outlive its controller; two at a time would disturb each other."""
@@ -93,20 +105,20 @@ class SweepOnHost:
 
     def _trial(self, trial: TrialRow) -> None:
         job, store = trial.job, self._session.store
-        name = f"{job.workload} {job.engine} {job.version} {job.variant}"
+        cell = f"{job.engine} {job.version} {job.variant}"
         data = {"trial": trial.id, "position": trial.position, "trials": self._count,
-                "steps": len(job.steps)}  # fmt: skip
-        text = f"trial {trial.position} of {self._count}: {name}"
+                "steps": len(job.steps), "cell": cell}  # fmt: skip
+        text = f"trial {trial.position} of {self._count}: {job.workload} {cell}"
         self._session.observer(Event("trial", text, data))
         subject = self._stored.subject(trial)
+        if job.source.kind == MISSING:
+            self._end(trial, (TrialState.SKIPPED, job.source.note), data)
+            return
         artifact = self._artifacts.of(job, subject)
         if trial.state is TrialState.PLANNED:
             end = self._cannot_run(trial, subject, artifact)
             if end is not None:
-                store.end_trial(trial.id, *end)
-                outcome = {"state": end[0].value, "reason": end[1]}
-                text = f"trial {end[0].value}: {end[1].partition(chr(10))[0]}"
-                self._session.observer(Event("trial-end", text, {**data, **outcome}))
+                self._end(trial, end, data)
                 return
         attempt = store.begin_trial(
             trial.id,
@@ -114,17 +126,34 @@ class SweepOnHost:
             facts_id=self._host.facts.id,
             fence=self._host.right.fence,
         )
-        if self._host.taints and trial.state is TrialState.PLANNED:
-            store.add_taints(self._host.taints, trial_id=trial.id)
+        taints = (*self._host.taints, *without_effect(subject, job, self._host.facts))
+        if taints and trial.state is TrialState.PLANNED:
+            store.add_taints(taints, trial_id=trial.id)
         new_attempt = attempt if trial.state is TrialState.PLANNED else None
         attempts = [new_attempt]
 
         def go_on() -> None:
             # After a lost connection it is found out like after a crash what has happened.
             known = attempts.pop() if attempts else None
-            self._runner.run(trial.planned(), subject, artifact, new_attempt=known)
+            self._runner.run(
+                trial.planned(), subject, artifact, new_attempt=known, sides=self._sides(trial)
+            )
 
         self._host.presence.through(go_on)
+
+    def _end(self, trial: TrialRow, end: tuple[TrialState, str], data: Mapping[str, Any]) -> None:
+        """Ends a trial of which nothing runs."""
+        self._leave_memory(trial.id)
+        self._session.store.end_trial(trial.id, *end)
+        outcome = {"state": end[0].value, "reason": end[1]}
+        text = f"trial {end[0].value}: {end[1].partition(chr(10))[0]}"
+        self._session.observer(Event("trial-end", text, {**data, **outcome}))
+
+    def _leave_memory(self, trial_id: str) -> None:
+        """The memory of databases is given back before nothing is left to go on with."""
+        memory = self._host.memory
+        if memory is not None and trial_id == self._trials[-1].id:
+            self._host.presence.through(memory.leave)
 
     def _cannot_run(
         self, trial: TrialRow, subject: Subject, artifact: Artifact
@@ -134,7 +163,10 @@ class SweepOnHost:
         for need in variant.needs:
             if need in self._host.lacks:
                 return TrialState.SKIPPED, self._host.lacks[need]
-        if artifact.state != "built":
+        tools = [subject.tools[subject.step(name).tool] for name in trial.job.steps]
+        if artifact.state != "built" and not any(
+            tool.is_free and tool.name != trial.job.engine for tool in tools
+        ):
             return TrialState.FAILED, f"build {artifact.state}: {artifact.reason}"
         return None
 
@@ -154,14 +186,15 @@ class SweepOnHost:
 
     def _keep_ceilings(self, trial_id: str) -> None:
         """A ceiling workload's rates become the host's ceilings: the best that any step reached."""
-        if not self._ceiling_metrics:
+        wanted = self._given_by(trial_id)
+        if not wanted:
             return
         store = self._session.store
-        wanted = self._ceiling_metrics.get(self._by_id[trial_id].job.workload, set())
         best: dict[str, tuple[float, StepRow]] = {}
-        for row in store.step_runs(trial_id) if wanted else ():
+        for row in store.step_runs(trial_id):
             for (_, _, _, metric), value in store.measurements(row.id).items():
-                if metric in wanted and value > best.get(metric, (0.0, row))[0]:
+                fits = fnmatchcase(row.step, wanted.get(metric, "")) and row.state is StepState.OK
+                if fits and value > best.get(metric, (0.0, row))[0]:
                     best[metric] = (value, row)
         known = {(row.metric, row.step_run_id) for row in store.ceilings(self._host.name)}
         for metric, (value, row) in best.items():
@@ -170,9 +203,33 @@ class SweepOnHost:
                 device = self._host.device
                 store.add_ceiling(CeilingRow(self._host.name, device, metric, value, at, row.id))
 
+    def _given_by(self, trial_id: str) -> Mapping[str, str]:
+        """Metrics of a trial that are ceilings -> pattern of the steps that may give them."""
+        job = self._by_id[trial_id].job
+        workload = self._stored.subject(self._by_id[trial_id]).workload
+        if workload.gives:
+            return workload.gives if job.scale == workload.default_scale else {}
+        return dict.fromkeys(self._ceiling_metrics.get(job.workload, ()), "*")
+
 
 def _compare(command: Command, text: str) -> Mapping[str, Any]:
     try:
         return compare_options(command.flags, text)
     except OutputNotRecognisedError as error:
         return {"unreadable": error.message}
+
+
+def without_effect(subject: Subject, job: Job, facts: HostFacts) -> tuple[Taint, ...]:
+    """The mark of a trial whose variant places memory on a host that has one place for it."""
+    variant = find_variant(subject.workload, job.variant)
+    nodes = (facts.facts.get("numa") or {}).get("nodes") or []
+    if "numactl" not in variant.needs or len(nodes) > 1:
+        return ()
+    prefix = " ".join(variant.wrap)
+    return (
+        Taint(
+            "single-numa-node",
+            f"host {facts.host} has one NUMA node, so {prefix} changes nothing there",
+            "compare placements on a host with several NUMA nodes (numactl --hardware)",
+        ),
+    )

@@ -37,12 +37,21 @@ real=$(cd -P -- "$1" && pwd)
 home=$(cd -P -- "${HOME:-/}" 2>/dev/null && pwd || echo /)
 if [ "$real" = / ] || [ "$real" = "$home" ]; then echo precious
 elif [ -f "$real/.benchrunner" ]; then echo ours
-elif [ -n "$(ls -A -- "$real")" ]; then echo foreign
+elif ls -A -- "$real" | grep -qvx 'lost+found'; then echo foreign
 else
   printf '%s\n' "$2" >"$real/.benchrunner.$$"
   mv -f -- "$real/.benchrunner.$$" "$real/.benchrunner"
   echo claimed
 fi
+"""
+_WRITABLE = r"""
+set -eu
+directory=$1
+while [ ! -e "$directory" ]; do directory=$(dirname -- "$directory"); done
+if [ -d "$directory" ] && [ -w "$directory" ] && [ -x "$directory" ]; then exit; fi
+id -un
+probe=$directory/.benchrunner-probe-$$
+LC_ALL=C touch -- "$probe" 2>&1 && rm -f -- "$probe"
 """
 _FREE = r"""
 set -eu
@@ -72,6 +81,8 @@ def safe_name(name: str) -> str:
 
 def claim(transport: Transport, path: str, what: str) -> None:
     """Makes a folder ours: a new or empty one gets the marker, one with the marker stays as it is.
+
+    What ``mkfs`` puts into a new file system (``lost+found``) leaves it empty.
 
     Raises:
         ForeignDirectoryError: It holds files and no marker, or is the root or home folder.
@@ -256,5 +267,15 @@ def check_claimable(transport: Transport, path: str) -> None:
     if transport.size(f"{_absolute(path)}/{MARKER}") is not None:
         return
     listing = transport.run(["ls", "-A", "--", path], timeout_s=_SHORT_S)
-    if listing.exit_code == 0 and listing.stdout.strip():
+    if listing.exit_code == 0 and set(listing.stdout.splitlines()) - {b"lost+found"}:
         raise _foreign(transport, path)
+
+
+def who_cannot_write(transport: Transport, path: str) -> tuple[str, str] | None:
+    """The user there who cannot make a folder or write into it, and why; ``None``: we can."""
+    argv = ["sh", "-c", _WRITABLE, "sh", _absolute(path)]
+    user, _, said = (
+        transport.run(argv, timeout_s=_SHORT_S).stdout.decode(errors="replace").partition("\n")
+    )
+    why = said.strip().rpartition(": ")[2]
+    return (user, why[:1].lower() + why[1:]) if user else None

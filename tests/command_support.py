@@ -10,7 +10,7 @@ import pytest
 
 from benchrunner.catalog import Catalog
 from benchrunner.command import Placement, build_command
-from benchrunner.definitions import Step, Tool, Workload
+from benchrunner.definitions import Engine, Step, Tool, Workload
 from benchrunner.errors import ConfigurationError
 from benchrunner.model import Artifact, Command, FlagNote, Job, SourceRef
 
@@ -29,6 +29,7 @@ class Subject:
         default_factory=lambda: {name: SHIPPED.tool(name) for name in ("db_bench", "fio")}
     )
     flags: Mapping[str, Any] = field(default_factory=lambda: SHIPPED.flags("rocksdb"))
+    engine: Engine = field(default_factory=lambda: SHIPPED.engine("rocksdb"))
     host_env: Mapping[str, str] = field(default_factory=dict)
     host_step_s: float | None = None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fault_support import Bench
+from hypothesis import HealthCheck, settings
 
 from benchrunner.cli import main
 from benchrunner.host_right import LOCK_DIR_VARIABLE
@@ -16,6 +17,10 @@ from benchrunner.host_right import LOCK_DIR_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+# Other work on the machine makes examples slow, and nothing wrong: no test depends on time.
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

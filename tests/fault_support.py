@@ -28,7 +28,7 @@ PRINTED = frozenset(
      "ops_per_sec", "usec_per_op")
 )  # fmt: skip
 """Metrics of what the fake engine prints."""
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 """How long anything may take that is waited for; far above what it takes."""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.catalog import Catalog
-from benchrunner.definitions import Host, Step, Sweep, Tool, Variant, Workload
+from benchrunner.definitions import Engine, Host, Step, Sweep, Tool, Variant, Workload
 from benchrunner.model import Plan, SourceRef
 from benchrunner.plan import make_plan
 
@@ -49,6 +49,9 @@ class Known:
 
     def tool(self, name: str) -> Tool:
         return SHIPPED.tool(name)
+
+    def engine(self, name: str) -> Engine:
+        return SHIPPED.engine(name)
 
     def host(self, name: str) -> Host:
         if name.startswith("host"):

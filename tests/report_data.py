@@ -171,6 +171,12 @@ FACTS = {
 }
 
 
+def shipped_metrics() -> dict[str, Metric]:
+    """The definitions as they are shipped."""
+    text = (ROOT / "benchrunner" / "metrics.toml").read_text(encoding="utf-8")
+    return {name: Metric.model_validate(values) for name, values in tomllib.loads(text).items()}
+
+
 def flash_workload() -> Workload:
     """The shipped workload of the flash page."""
     return Workload.model_validate(tomllib.loads(FLASH.read_text(encoding="utf-8")))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from source_support import tiny_engine, tiny_tree
 
-from benchrunner.artifacts import Artifacts
+from benchrunner.artifacts import Artifacts, wanted_driver
+from benchrunner.definitions import Tool
 from benchrunner.session import Session, Settings
 from benchrunner.sources import find_version
 
@@ -43,13 +45,17 @@ class Sweep:
         return found
 
     def job(self, engine: Engine, **params: Any) -> Job:
-        fields = {"engine": engine.name, "source": self.ref(engine), "params": params}
+        fields = {"engine": engine.name, "source": self.ref(engine), "params": params,
+                  "steps": ("run",)}  # fmt: skip
         return cast("Job", SimpleNamespace(**fields))
 
 
-def subject(engine: Engine, compression: str) -> Subject:
-    workload = SimpleNamespace(name="w", compression=compression)
-    return cast("Subject", SimpleNamespace(engine=engine, workload=workload))
+def subject(engine: Engine, compression: str, tool: Tool | None = None) -> Subject:
+    tool = tool or Tool(name="run-it", engine=engine.name)
+    tools = {tool.name: tool}
+    steps = [SimpleNamespace(name="run", tool=tool.name, engine=None)]
+    workload = SimpleNamespace(name="w", compression=compression, steps=steps)
+    return cast("Subject", SimpleNamespace(engine=engine, workload=workload, tools=tools))
 
 
 @pytest.fixture
@@ -95,4 +101,13 @@ def test_a_failed_build_is_stored_with_its_reason(sweep: Sweep) -> None:
     assert failed.state == "failed"
     assert "no-such-target" in failed.reason
     assert sweep.session.store.artifact(failed.id) == failed
-    assert "build failed" in sweep.told[-1].text
+    assert re.match(r"the build of \S.* failed: ", sweep.told[-1].text)
+
+
+def test_the_driver_is_wanted_where_a_step_takes_it_from_the_job() -> None:
+    engine = tiny_engine({"kind": "path"}, driver="kvbench")
+    generic = Tool(name="generic", binary="kvbench", of_job=True)
+    assert wanted_driver(subject(engine, "")) == ""
+    assert wanted_driver(subject(engine, "", Tool(name="kvbench", engine="tiny"))) == ""
+    assert wanted_driver(subject(engine, "", generic)) == "kvbench"
+    assert wanted_driver(subject(tiny_engine({"kind": "path"}), "", generic)) == ""

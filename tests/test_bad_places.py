@@ -121,7 +121,7 @@ def test_too_little_disk(bench: Bench) -> None:
     arguments = ["fake", "--variants", "None", "--set", f"DISK={2**60}"]
     planned = bench.run("plan", *arguments)
     assert planned.returncode == 2
-    assert "disk: about 1024 PiB at once; time: about unknown" in planned.stdout
+    assert "disk: about 1024 PiB at once; memory: unknown; time: unknown" in planned.stdout
     assert planned.stderr.startswith("obstacle: host local has ")
     assert planned.stderr.endswith(", and a trial needs about 1024 PiB\n")
     swept = bench.run("sweep", *arguments)

@@ -24,6 +24,7 @@ from benchmarks.perturbation import own_memory, own_share
 from benchmarks.processes import python
 from benchmarks.remote import Sweeps, write_catalog
 from benchmarks.remote_hosts import Hosts, SlowLine
+from benchmarks.toggled import SETTLING_S, paired
 from benchrunner.parse import parse_output
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +32,17 @@ FIGURES = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=40)
 
 
 # ------------------------------------------------------------------ statistics
+
+
+def test_neighbouring_seconds_make_pairs_and_each_side_goes_first_as_often() -> None:
+    watched = [True, False, False, True, True, False, False, True, True, False]
+    rates = [float(second) for second in range(10)]
+    pairs = paired(watched, rates)
+    assert SETTLING_S == 2
+    assert pairs == Pairs(ours=(3.0, 4.0, 7.0, 8.0), bare=(2.0, 5.0, 6.0, 9.0))
+    assert paired(watched, rates[:5]).ours == (3.0,)  # the last second has no neighbour
+    stalled = [*rates[:4], 0.0, *rates[5:]]
+    assert paired(watched, stalled).ours == (3.0, 7.0, 8.0)  # no quotient with nothing
 
 
 @pytest.mark.parametrize("count", range(6, 15))

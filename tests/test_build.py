@@ -219,7 +219,8 @@ def test_a_failed_build_is_a_result_with_the_end_of_its_log(site: Site) -> None:
     artifact = site.build()
     first, *tail = artifact.reason.splitlines()
     assert artifact.state == "failed"
-    assert first == "make of tiny 1.2.3 failed with status 2"
+    assert first.startswith("make of tiny 1.2.3 failed with status 2: main.c:1:")
+    assert "error: 'missing' undeclared" in first
     assert 1 <= len(tail) <= 15
     assert "'missing' undeclared" in artifact.reason
     assert "'missing' undeclared" in Path(artifact.log).read_text()

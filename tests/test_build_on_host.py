@@ -31,7 +31,7 @@ from benchrunner.transports import MissingFileError
 from benchrunner.transports.local import LocalTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from benchrunner.events import Event
     from benchrunner.launchers import LaunchRequest, RunState, Tick
@@ -443,6 +443,9 @@ class Late:
 
     def stop(self, handle: Handle, grace_s: float) -> RunState:
         return self._real.stop(handle, grace_s)
+
+    def port(self, arguments: Sequence[str], timeout_s: float) -> Mapping[str, Any]:
+        return self._real.port(arguments, timeout_s)
 
     def wait(self, handle: Handle, on_tick: Tick | None = None) -> RunState:
         return self._real.wait(handle, on_tick)

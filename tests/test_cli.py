@@ -13,7 +13,8 @@ import pytest
 from fault_support import FAKE, Bench, events
 
 from benchrunner.cli import main, progress
-from benchrunner.cli.progress import Bars, JsonLines, PlainLines, duration, live_text
+from benchrunner.cli.bars import Bars
+from benchrunner.cli.progress import JsonLines, PlainLines, duration, live_text
 from benchrunner.events import Event, ignore
 from benchrunner.live import LiveRate, current_rate
 from benchrunner.store import open_store
@@ -114,11 +115,12 @@ def test_a_plan_for_people(program: Program) -> None:
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].split() == [
-        "#", "workload", "version", "from", "variant", "host", "rep", "steps",
+        "#", "workload", "engine", "version", "from", "variant", "host", "rep", "steps",
     ]  # fmt: skip
     assert len([line for line in lines if "None LIMIT=" in line]) == 2
     assert "4 trials, 4 database loads" in lines
-    assert "disk: about 2.5 GiB at once; time: about unknown, builds not counted" in lines
+    sizes = "disk: about 2.5 GiB at once; memory: unknown"
+    assert f"{sizes}; time: unknown, builds not counted" in lines
     assert not Path("results").exists()
 
     document = json.loads(program("plan", "fake", "--json", "--variants", "DIO")[1])
@@ -132,7 +134,7 @@ def test_a_plan_with_every_command(program: Program) -> None:
     chosen = ["--variants", "None", "--scale", "smoke", "--commands"]
     code, out, _ = program("plan", "rocksdb-flash", *versions, *chosen)
     assert code == 0
-    assert "# rocksdb-flash 7.2.2 None" in out
+    assert "# rocksdb-flash rocksdb 7.2.2 None" in out
     assert "--benchmarks=fillrandom,stats" in out
     assert "#   hard_rate_limit=3: dropped: removed in 7.0" in out
 
@@ -255,34 +257,6 @@ def test_json_lines_leave_out_ticks(capsys: pytest.CaptureFixture[str]) -> None:
     lines(TICK)
     lines(BUILD)
     assert capsys.readouterr().out == ""
-
-
-def test_bars_in_a_terminal() -> None:
-    from rich.console import Console
-    from rich.progress import Progress, TextColumn
-
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with Progress(TextColumn("{task.description}"), console=console) as shown:
-        bars = Bars(shown)
-        bars(Event("tick", "", TICK.data))
-        bars(Event("trial", "before a plan", {"steps": 2}))
-        bars(Event("step-end", "read: ok", {}))
-        bars(Event("plan", "sweep 1: 1 of 1 trials to run", {"trials": 1}))
-        bars(Event("plan", "sweep 2: 1 of 1 trials to run", {"trials": 1}))
-        bars(BUILD)
-        bars(Event("build-end", "RocksDB 7.2.2 is ready"))
-        bars(Event("trial", "trial 1 of 1", {"steps": 2}))
-        bars(Event("step", "load started", {"step": "load", "expected_s": 100.0}))
-        bars(TICK)
-        (sweep, step) = shown.tasks
-        assert (sweep.completed, step.completed, step.total) == (0, 61.0, 100.0)
-        bars(Event("step-end", "load: ok"))
-        bars(Event("step", "read started", {"step": "read", "expected_s": None}))
-        bars(TICK)
-        bars(Event("step-end", "read: ok"))
-        assert shown.tasks[0].finished
-        bars(Event("note", "a line"))
-        bars(Event("note", ""))
 
 
 def test_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_what_a_crashed_controller_left_is_put_back(lab: Lab) -> None:
         assert "is in use by" in printed
         assert "a sweep of somebody else" in printed
         assert SWAPPINESS.read_text().strip() == other
-        line = f"swappiness: {SWAPPINESS}: {before} -> {other}"
+        line = f"swappiness: {SWAPPINESS} is {before} again, and was {other}"
         assert lab.ok("restore", "nvme1") == f"put back    {line}\n"
         assert SWAPPINESS.read_text().strip() == before
     finally:
@@ -78,8 +78,9 @@ def test_what_cannot_be_put_back_is_told(lab: Lab) -> None:
     journal = lab.work / JOURNAL
     journal.write_text(json.dumps({"version": 1, "entries": entries}))
     out = lab.ok("restore", "nvme1")
-    assert "left alone  swappiness: /proc/sys/vm/swappiness: 7 -> 8: the host was rebooted" in out
-    assert "left alone  swappiness: /etc/passwd: 7 -> 8: it is no setting" in out
+    both = "was 7, and was set to 8"
+    assert f"left alone  swappiness: /proc/sys/vm/swappiness {both}: the host was rebooted" in out
+    assert f"left alone  swappiness: /etc/passwd {both}: it is no setting" in out
     journal.write_text("what is this")
     assert "is no journal of settings that can be read" in lab.fails(2, "restore", "nvme1")
 

@@ -24,6 +24,7 @@ from benchrunner.definitions import Rule, Step, Sweep, Variant
 from benchrunner.errors import ConfigurationError
 from benchrunner.model import FlagNote, Job, SourceRef
 from benchrunner.plan import make_plan
+from benchrunner.unfolding import unfolded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,7 +246,10 @@ def test_a_limit_must_be_a_number() -> None:
 
 
 def shipped_jobs(name: str, scale: str, as_shipped: bool = False) -> list[Job]:
+    several = SHIPPED.workload(name).engines
     refs = {"rocksdb": [SourceRef("rocksdb", v, "path", "/src") for v in VERSIONS]}
+    several = [*several, SHIPPED.workload(name).engine or "rocksdb"]
+    refs |= {e: [SourceRef(e, "1.2", "path", "/src")] for e in several if e not in (*refs, "fio")}
     sweep = Sweep(name="s", workloads=[name], scale=scale, as_shipped=as_shipped, ceilings=False)
     return [trial.job for trial in make_plan(sweep, SHIPPED, refs).trials]
 
@@ -253,19 +257,26 @@ def shipped_jobs(name: str, scale: str, as_shipped: bool = False) -> list[Job]:
 @pytest.mark.parametrize("scale", ["published", "laptop", "smoke"])
 @pytest.mark.parametrize("name", SHIPPED.names("workloads"))
 def test_every_shipped_step_has_a_command_in_every_version(name: str, scale: str) -> None:
-    workload = SHIPPED.workload(name)
+    if scale not in SHIPPED.workload(name).scale:
+        pytest.skip(f"{name} has scales of its own")
     for job in shipped_jobs(name, scale) + shipped_jobs(name, scale, as_shipped=True):
+        workload = unfolded(SHIPPED.workload(name), job)
+        tools = {step.tool: SHIPPED.tool(step.tool) for step in workload.steps}
+        subject = Subject(
+            workload, tools, SHIPPED.flags(job.engine), engine=SHIPPED.engine(job.engine)
+        )
+        steps = [one for one in workload.steps if one.name in job.steps]
         seeds = []
-        for step in (one for one in workload.steps if one.name in job.steps):
-            command = build_command(step, Subject(workload), job, None, HERE)
-            limits = step_limits(step, Subject(workload), job)
+        for step in steps:
+            command = build_command(step, subject, job, None, HERE)
+            limits = step_limits(step, subject, job)
 
             assert limits.expected_s is not None
             assert not [word for word in command.argv if "{" in word]
-            assert len({n.flag for n in command.flags}) == len(command.flags)
+            once = [n.flag for n in command.flags if n.flag not in tools[step.tool].repeat]
+            assert len(set(once)) == len(once)
             seeds += [word for word in command.argv if word.startswith("--seed=")]
-        db_bench_steps = [s for s in workload.steps if s.tool == "db_bench" and s.name in job.steps]
-        assert len(set(seeds)) == len(db_bench_steps)
+        assert len(set(seeds)) == len([s for s in steps if tools[s.tool].parser == "db_bench"])
 
 
 def test_the_page_s_load_is_what_benchmark_sh_runs() -> None:

@@ -28,6 +28,8 @@ PROCESS = {
     "write_bytes": 84000.0,
 }
 
+OF_ANY_PROCESS = {"cpu_pct": 80.0, "cpu_user_share_pct": 75.0, "cpu_sys_share_pct": 25.0}
+
 
 def made(
     phase: str | None, values: Mapping[str, float], role: str | None = None, run: int = 1
@@ -46,6 +48,8 @@ def test_everything_of_a_write_step() -> None:
     found = derived(made(None, PROCESS), made("overwrite", {"operations": 100.0}))
     assert found == {
         "cpu_pct": 80.0,
+        "cpu_user_share_pct": 75.0,
+        "cpu_sys_share_pct": 25.0,
         "cpu_us_per_op": 80000.0,
         "ctx_per_op": 12.0,
         "ctx_voluntary_per_op": 10.0,
@@ -123,11 +127,11 @@ def test_two_benchmarks_in_one_process_cannot_be_told_apart() -> None:
         made("readrandom", {"operations": 5.0}),
         made("readseq", {"operations": 5.0}),
     )
-    assert found == {"cpu_pct": 80.0}
+    assert found == OF_ANY_PROCESS
 
 
 def test_a_compaction_counts_no_operations() -> None:
-    assert derived(made(None, PROCESS), made("compact", {"operations": 1.0})) == {"cpu_pct": 80.0}
+    assert derived(made(None, PROCESS), made("compact", {"operations": 1.0})) == OF_ANY_PROCESS
 
 
 def test_waiting_for_compaction_does_not_hide_the_benchmark() -> None:
@@ -178,3 +182,52 @@ def test_a_tests_time_is_that_of_all_its_steps() -> None:
     assert derive_test([fill, compact]) == (Measurement(None, 1, None, "test_time_s", 4021.0),)
     assert derive_test([fill, made(None, {"cpu_user_s": 1.0})]) == ()
     assert derive_test([]) == ()
+
+
+SIZES = {"du_kib": 500.0, "rss_max_kib": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mapped", "total_kib"),
+    [
+        (SIZES, False, 800.0),
+        (SIZES, True, 500.0),
+        ({**SIZES, "rss_max_kib": 510.0}, True, 510.0),
+        ({"du_kib": 500.0}, False, None),
+        ({"du_kib": 500.0}, True, None),
+    ],
+)
+def test_the_total_size(
+    sizes: dict[str, float],
+    mapped: bool,
+    total_kib: float | None,
+) -> None:
+    found = derived(made(None, sizes), context=DeriveContext(mapped=mapped))
+    assert found.get("total_kib") == total_kib
+
+
+def test_rates_of_readers_and_writer_are_the_phases_own() -> None:
+    groups = [
+        *made("readwhilewriting", {"ops_per_sec": 900.0, "usec_per_op": 2.0}, "reader"),
+        *made("readwhilewriting", {"ops_per_sec": 30.0}, "writer"),
+        *made("readwhilewriting", {"ops_per_sec": 5.0}, "warm-up"),
+    ]
+    assert derive_step(groups) == (
+        Measurement("readwhilewriting", 1, None, "read_rate", 900.0),
+        Measurement("readwhilewriting", 1, None, "write_rate", 30.0),
+    )
+    assert {"read_rate", "write_rate", "total_kib"} <= tomllib.loads(METRICS.read_text()).keys()
+
+
+def test_operations_per_second_follow_from_the_threads_where_a_tool_prints_only_the_time() -> None:
+    printed = [
+        Measurement("readrandom", 1, None, "usec_per_op", 2.0),
+        Measurement("compact", 1, None, "usec_per_op", 1e6),
+        Measurement("fillseq", 1, None, "usec_per_op", 5.0),
+        Measurement("fillseq", 1, None, "ops_per_sec", 199.0),
+    ]
+    rates = [
+        one for one in derive_step(printed, DeriveContext(threads=4)) if one.metric == "ops_per_sec"
+    ]
+    assert rates == [Measurement("readrandom", 1, None, "ops_per_sec", 2e6)]
+    assert not [one for one in derive_step(printed) if one.metric == "ops_per_sec"]

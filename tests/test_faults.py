@@ -20,6 +20,12 @@ RUN_POINTS = (
     "step-stored", "steps-done", "database-removed", "trial-ended",
 )  # fmt: skip
 PRISTINE_POINTS = ("loaded-kept", "loaded-restored")
+MEMORY_POINTS = ("memory-disk-mounted", "database-emptied")
+"""``test_memory_sweeps`` has them."""
+SERVICE_POINTS = (
+    "service-begun", "service-started", "service-waited", "service-stopped", "service-ended",
+)  # fmt: skip
+"""``test_services`` has them."""
 CHANGES = (
     "migrate", "add-sweep", "acquire-lease", "save-facts", "save-artifact", "begin-trial",
     "begin-step", "step-running", "end-step", "save-keys", "save-parsed", "add-ceiling",
@@ -75,7 +81,7 @@ def comparable(trial: dict[str, object]) -> dict[str, object]:
 def test_every_fault_point_is_tried_here() -> None:
     code = "".join(p.read_text() for p in (ROOT / "benchrunner").rglob("*.py"))
     points = set(re.findall(r'faults\.point\("([\w-]+)"\)', code))
-    assert points == {*RUN_POINTS, *PRISTINE_POINTS}
+    assert points == {*RUN_POINTS, *PRISTINE_POINTS, *MEMORY_POINTS, *SERVICE_POINTS}
     changes = set(re.findall(r'\.write\("([\w-]+)"', code))
     assert changes == {*CHANGES, *RESUME_CHANGES, *NOT_HERE}
 

@@ -57,6 +57,19 @@ def test_changes_are_said_in_words_the_most_telling_first() -> None:
     ]
 
 
+def test_memory_of_a_node_that_a_guest_comes_to_use_is_no_change() -> None:
+    def seen(node_kib: int, total_kib: int) -> HostFacts:
+        return facts_of(
+            numa={"nodes": {"0": {"memory_kib": node_kib}}}, memory={"total_kib": total_kib}
+        )
+
+    assert changes(seen(8743116, 24684084), seen(13592780, 24684084)) == ()
+    assert [str(change) for change in changes(seen(1000, 4000), seen(500, 2000))] == [
+        "memory in KiB: 4000 -> 2000",
+        "NUMA nodes 0 memory kib: 1000 -> 500",
+    ]
+
+
 def test_a_group_that_was_not_taken_is_not_known() -> None:
     (change,) = changes(facts_of(device=None), facts_of(device={"now": 1}, more=None))
     assert change == Change("device.now", None, 1)
@@ -118,13 +131,13 @@ def test_what_is_mounted_as_it_should(mount: Mount, wanted: str, evidence: str) 
     [
         (DISK, "ext4",
          "/mnt/nvme is on /dev/nvme1n1 (xfs, mounted at /mnt/nvme), and not on ext4",
-         "sudo mount -t ext4 DEVICE /mnt/nvme"),
+         "sudo mkdir -p /mnt/nvme && sudo mount -t ext4 DEVICE /mnt/nvme"),
         (DISK, "/dev/sdb",
          "/mnt/nvme is on /dev/nvme1n1 (xfs, mounted at /mnt/nvme), and not on /dev/sdb",
-         "sudo mount /dev/sdb /mnt/nvme"),
+         "sudo mkdir -p /mnt/nvme && sudo mount /dev/sdb /mnt/nvme"),
         (Mount("/", "ext4", "/dev/sda1"), "/dev/sda1",
          "/mnt/nvme is on the root file system, and /dev/sda1 was to be mounted",
-         "sudo mount /dev/sda1 /mnt/nvme"),
+         "sudo mkdir -p /mnt/nvme && sudo mount /dev/sda1 /mnt/nvme"),
     ],
 )  # fmt: skip
 def test_what_is_not(mount: Mount, wanted: str, evidence: str, remedy: str) -> None:
@@ -174,7 +187,9 @@ def test_a_host_is_checked_from_end_to_end(tmp_path: Path) -> None:
     assert "cpu-governor" not in checks
     assert checks["clock"].ok is True
     assert checks["mounted"].ok is False
-    assert checks["mounted"].remedy_command == f"sudo mount -t nosuchfs DEVICE {data}"
+    assert checks["mounted"].remedy_command == (
+        f"sudo mkdir -p {data} && sudo mount -t nosuchfs DEVICE {data}"
+    )
     space = [check.ok for check in every if check.name == "free-space"]
     assert space == [None, False]
     assert all(check.remedy_command for check in every if check.ok is False)

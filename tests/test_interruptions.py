@@ -139,7 +139,7 @@ def test_a_step_stopped_from_outside(bench: Bench) -> None:
 
 
 def test_a_second_controller_is_refused_and_a_left_step_is_respected(bench: Bench) -> None:
-    first = started(bench, 2, *bench.sweep_arguments("fake", PAUSE=4))
+    first = started(bench, 2, *bench.sweep_arguments("fake", PAUSE=10))
     refused = bench.sweep("fake", "--no-wait", PAUSE=0.1)
     assert refused.returncode == 1
     assert " is in use by " in refused.stderr

@@ -15,18 +15,23 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"definitions", "versions", "compatibility", "expressions"}),
     frozenset(
         {"outcomes", "workdir", "params", "arguments", "flags", "identity", "effective", "ceiling",
-         "derive"}
+         "derive", "in_memory"}
     ),
+    frozenset({"unfolding"}),
+    frozenset({"plan_checks", "plan_cost"}),
     frozenset(
-        {"command", "plan", "catalog", "catalog_checks", "catalog_errors", "sources", "transports",
-         "probes", "parse", "store", "report", "toolchain"}
+        {"command", "plan", "catalog", "catalog_checks", "catalog_errors", "catalog_sections",
+         "sources", "transports", "probes", "parse", "store", "report", "toolchain"}
     ),
     frozenset({"launchers", "host_lease", "surroundings", "presence"}),
     frozenset({"building"}),
     frozenset({"build"}),
     frozenset({"run_parts"}),
+    frozenset({"run_tools"}),
+    frozenset({"services", "recovery"}),
     frozenset({"run", "live", "session"}),
-    frozenset({"places", "reading", "reporting", "selection", "artifacts", "host_files"}),
+    frozenset({"places", "reading", "reporting", "selection", "artifacts", "host_files",
+         "memory_disk"}),
     frozenset({"host_places", "host_right"}),
     frozenset({"host_session"}),
     frozenset({"inventory"}),
@@ -40,7 +45,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 SAME_LAYER = {
     ("catalog", "catalog_checks"), ("catalog", "catalog_errors"),
-    ("catalog_checks", "catalog_errors"),
+    ("catalog_checks", "catalog_errors"), ("catalog_checks", "catalog_sections"),
     ("artifacts", "selection"), ("versions", "compatibility"),
     ("compatibility", "versions"), ("identity", "arguments"), ("toolchain", "transports"),
     ("launchers", "host_lease"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchrunner.definitions import Metric, Output
+from benchrunner.definitions import Metric, Tool
 from benchrunner.parse import parse_output
 
 if TYPE_CHECKING:
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 CASES = sorted(path.parent for path in Path(__file__).parent.glob("cases/*/*/stdout"))
 NAMES = [f"{case.parent.name}/{case.name}" for case in CASES]
 DB_BENCH = [case for case in CASES if case.parent.name == "db_bench"]
+TOOLS = {
+    path.stem: path
+    for path in (Path(__file__).parent.parent / "benchrunner" / "tools").glob("*.toml")
+}
 METRICS = Path(__file__).parent.parent / "benchrunner" / "metrics.toml"
 
 
 def parse_case(case: Path) -> Parsed:
-    rules_file = case.parent / "tool.toml"
-    if not rules_file.exists():
+    """As a step of the shipped tool of that name is read."""
+    if case.parent.name not in TOOLS:
         return parse_output(case.parent.name, case / "stdout", case / "stderr")
-    tool = tomllib.loads(rules_file.read_text())
-    rules = [Output.model_validate(rule) for rule in tool["output"]]
-    return parse_output("rules", case / "stdout", case / "stderr", rules)
+    tool = Tool.model_validate(tomllib.loads(TOOLS[case.parent.name].read_text()))
+    return parse_output(tool.parser, case / "stdout", case / "stderr", tool.output)
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)

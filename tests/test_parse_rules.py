@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 
 from benchrunner.definitions import Output
 from benchrunner.errors import ConfigurationError, OutputNotRecognisedError
+from benchrunner.model import Parsed
 from benchrunner.parse import PARSERS, parse_output
 from benchrunner.parse.rules import parse_rules
 
 ROOT = Path(__file__).parent / "cases"
 CASE = ROOT / "redis-benchmark" / "7.0-two-tests"
-RULES = [
-    Output.model_validate(rule)
-    for rule in tomllib.loads((CASE.parent / "tool.toml").read_text())["output"]
-]
+TOOLS = ROOT.parents[1] / "benchrunner" / "tools"
+
+
+def shipped(tool: str) -> list[Output]:
+    rules = tomllib.loads((TOOLS / f"{tool}.toml").read_text())["output"]
+    return [Output.model_validate(rule) for rule in rules]
+
+
+RULES = shipped("redis-benchmark")
 TEXT = (CASE / "stdout").read_text()
 TIMES = Output(pattern=r"took (?P<wall_s>[\d,]+) ms", scale={"wall_s": 0.001}, require=["wall_s"])
 
@@ -70,11 +76,97 @@ def test_a_line_may_name_its_phase_and_role() -> None:
 
 def test_nothing_found_is_not_recognised() -> None:
     with pytest.raises(OutputNotRecognisedError) as caught:
-        parse_rules(["Could not connect to Redis at 127.0.0.1:6379\n"], RULES)
+        parse_rules(["Could not connect to Redis at 127.0.0.1:6379\n"], [TIMES])
     assert str(caught.value) == (
-        "none of the tool's 3 output rules found a value in the text\n"
+        "none of the tool's 1 output rules found a value in the text\n"
         "  try: compare the patterns in the tool's TOML file with the stored stdout"
     )
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "value"),
+    [
+        ("size", "5.94MB", round(5.94 * 2**20)),
+        ("size", "12.5 GiB", 12.5 * 2**30),
+        ("count", "114K", 114_000.0),
+        ("count", "15k", 15_000.0),
+        ("bits", "15.1Gbit/s", 15.1e9),
+        ("bits", "940 Mbits/sec", 940e6),
+        ("duration", "~2.5us", 2.5e-6),
+        ("duration", "21.095\u00b5s", 21.095e-6),
+        ("duration", "660\u03bcs", 660e-6),
+        ("duration", "1.02m", 61.2),
+        ("size", "5.94 parsecs", None),
+        ("bits", "15.1", None),
+        ("size", "9" * 400, None),
+    ],
+)
+def test_values_with_units_and_prefixes(how: str, text: str, value: float | None) -> None:
+    rules = [
+        Output.model_validate({"pattern": "is (?P<block_bytes>.*);", "read": {"block_bytes": how}}),
+        Output(pattern="(?P<ops_per_sec>1) to"),
+    ]
+    found = {m.metric: m.value for m in parse_rules([f"1 to is {text};\n"], rules).measurements}
+    assert found.get("block_bytes") == (None if value is None else pytest.approx(value))
+
+
+def test_a_scaled_value_is_as_it_was_printed() -> None:
+    rule = Output(
+        pattern="99% (?P<p99_ms>.*);", read={"p99_ms": "duration"}, scale={"p99_ms": 1000.0}
+    )
+    assert [m.value for m in parse_rules(["99% 9.97ms;\n"], [rule]).measurements] == [9.97]
+
+
+def test_a_carriage_return_ends_a_line() -> None:
+    text = (
+        "\r 1-XXH32: 16384 ->  412 it/s ( 6.1 MB/s) \r 1#XXH32: 16384 ->  413 it/s ( 6.4 MB/s) \n"
+    )
+    found = parse_rules([], shipped("xxhsum"), [text]).measurements
+    assert [m[:] for m in found] == [
+        ("XXH32", 1, None, "block_bytes", 16384.0),
+        ("XXH32", 1, None, "hash_mb_per_sec", 6.4),
+    ]
+
+
+def test_a_problem_is_said_once_whatever_else_is_there() -> None:
+    line = "  Non-2xx or 3xx responses: 7\n"
+    parsed = parse_rules([line, "Requests/sec:  5.0\n", line], shipped("wrk"))
+    assert parsed.problems == ("Non-2xx or 3xx responses: 7",)
+    assert [m.metric for m in parsed.measurements] == ["ops_per_sec"]
+
+
+def test_a_problem_alone_does_not_list_what_is_missing_too() -> None:
+    parsed = parse_rules(["FATAL: Invalid value for --threads: 0."], shipped("sysbench"))
+    assert parsed == Parsed((), problems=("FATAL: Invalid value for --threads: 0.",))
+
+
+def test_a_last_line_without_its_end_counts_where_more_follows_the_figure() -> None:
+    rule = Output(pattern=r"(?P<mb_per_sec>\d+)MB")
+    assert parse_rules(["12MB/s"], [rule]).measurements[0].value == 12.0
+    with pytest.raises(OutputNotRecognisedError):
+        parse_rules(["12MB"], [rule])
+
+
+def rules_alone() -> list[Path]:
+    return [
+        case.parent
+        for case in sorted(ROOT.glob("*/*/stdout"))
+        if (path := TOOLS / f"{case.parent.parent.name}.toml").exists()
+        and "output" in tomllib.loads(path.read_text())
+    ]
+
+
+@pytest.mark.parametrize("case", rules_alone(), ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_no_cut_of_a_real_output_gives_a_wrong_number(case: Path) -> None:
+    rules = shipped(case.parent.name)
+    text = ((case / "stdout").read_bytes() or (case / "stderr").read_bytes()).decode()
+    whole = set(parse_rules([text], rules).measurements)
+    for size in range(0, len(text), max(1, len(text) // 25)):
+        try:
+            part = parse_rules([text[:size]], rules).measurements
+        except OutputNotRecognisedError:
+            continue
+        assert set(part) <= whole
 
 
 def test_a_wrong_expression_names_itself() -> None:
@@ -126,13 +218,17 @@ def test_an_unknown_parser_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_output("sysbench", tmp_path)
     assert str(caught.value) == (
-        "there is no parser 'sysbench'\n  try: use one of: db_bench, fio, rules"
+        "there is no parser 'sysbench'\n"
+        "  try: use one of: db_bench, fio, hostbench, iperf3, openssl, rules"
     )
 
 
 def test_every_parser_has_a_version() -> None:
     assert {name: parser.version for name, parser in PARSERS.items()} == {
-        "db_bench": 2,
-        "fio": 1,
-        "rules": 1,
+        "db_bench": 3,
+        "fio": 2,
+        "hostbench": 1,
+        "iperf3": 1,
+        "openssl": 1,
+        "rules": 2,
     }

@@ -119,7 +119,7 @@ def test_a_second_controller_waits_and_then_runs(
 ) -> None:
     remote.add("alpha")
     other = neighbour(remote, cache) if stores == 2 else remote
-    first = remote.started(steps=1, PAUSE=2)
+    first = remote.started(steps=1, PAUSE=8)
     second = other.start(*other.sweep_arguments("fake", *other.on_hosts()))
     refused = other.sweep("fake", *other.on_hosts("--no-wait"))
     assert refused.returncode == 1
@@ -138,7 +138,7 @@ def test_a_second_controller_waits_and_then_runs(
 def test_a_step_that_another_store_left_is_respected(remote: RemoteBench, cache: Path) -> None:
     host = remote.add("alpha")
     other = neighbour(remote, cache)
-    first = remote.started(PAUSE=3)
+    first = remote.started(PAUSE=10)
     first.send_signal(signal.SIGKILL)
     first.communicate(timeout=PATIENCE_S)
     refused = other.sweep("fake", *other.on_hosts("--no-wait"))

@@ -112,6 +112,21 @@ def test_the_same_chart_gives_the_same_bytes(kind: str, file_format: str) -> Non
     assert b"<dc:date>" not in first
 
 
+def test_a_curve_of_one_point_is_a_mark_and_the_caption_says_why() -> None:
+    data = seed_data(("7.2.2",))
+    cells = []
+    for cell in data.cells:
+        (trial,) = cell.trials
+        step = replace(trial.steps["readrandom"], series={"ops_per_sec": ((4.0, 100.0),)})
+        cells.append(replace(cell, trials=(replace(trial, steps={"readrandom": step}),)))
+    view = chart(replace(data, cells=tuple(cells)), "readrandom", "over-time")
+    assert view.notes == (
+        "A mark without a curve: the step ended within one interval of its prints.",
+    )
+    assert markers(drawn(view), "line-7.2.2 None") == 1
+    assert chart(data, "readrandom", "over-time").notes == ()
+
+
 def test_long_curves_are_averaged_over_equal_spans() -> None:
     assert thinned([]) == ()
     assert thinned([(0.0, 1.0), (1.0, 3.0)]) == (PointView(0.0, 1.0), PointView(1.0, 3.0))

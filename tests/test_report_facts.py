@@ -47,6 +47,8 @@ def view_of(facts: Mapping[str, Any]) -> HostView:
         ("cgroup", {"cpus": 1.5, "memory_bytes": 2**31, "allowed_cpus": None},
          "at most 1.5 CPUs, at most 2.0 GiB of memory"),
         ("numa", {"count": 2, "balancing": True}, "2 nodes, balancing on"),
+        ("numa", {"count": 2, "distances": "16 to 22, to its own 10"},
+         "2 nodes, distance to another node 16 to 22, to its own 10"),
         ("kernel", {"release": "6.1", "version": "#1 SMP", "io_uring_disabled": 2, "tainted": 0},
          "6.1, build #1 SMP, io_uring off"),
         ("os", {"libc": "glibc 2.36", "open_files": 1024}, "glibc 2.36, at most 1024 open files"),
@@ -77,6 +79,25 @@ def test_what_repeats_or_says_nothing_is_left_out() -> None:
     assert dict(view_of({"device": disk}).more) == {
         "Device": "dm-0, disk vda, size 1.0 GiB, disk size 2.0 GiB"
     }
+
+
+def test_numa_nodes_are_told_with_their_distances() -> None:
+    rows = ([10, 16, 22], [16, 10, 16], [22, 16, 10])
+    nodes = {
+        str(node): {"cpus": f"{4 * node}-{4 * node + 3}", "memory_kib": 2**24, "distances": row}
+        for node, row in enumerate(rows)
+    }
+    view = view_of({"numa": {"count": 3, "nodes": nodes, "balancing": False}})
+    assert dict(view.facts) == {
+        "NUMA": "3 nodes, distance to another node 16 to 22, to its own 10, balancing off"
+    }
+    assert dict(view.more)["NUMA"] == (
+        "3 nodes, node 0 with CPUs 0-3, 16 GiB, distances 10 16 22; node 1 with CPUs 4-7, 16 GiB, "
+        "distances 16 10 16; node 2 with CPUs 8-11, 16 GiB, distances 22 16 10, balancing off"
+    )
+    bare = view_of({"numa": {"count": 2, "nodes": {"0": {"distances": None}, "1": {}}}})
+    assert dict(bare.facts) == {"NUMA": "2 nodes"}
+    assert dict(bare.more) == {"NUMA": "2 nodes, node 0; node 1"}
 
 
 def test_no_name_of_this_machines_facts_shows_through() -> None:

@@ -295,7 +295,7 @@ def test_two_hosts_and_no_appendix() -> None:
     assert [column.title for column in view.tests[0].tables[0].columns][:3] == [
         *("Version", "Opts", "Host"),
     ]
-    assert "Appendix" not in [title for title, _ in view.contents]
+    assert "Appendix" not in [line.title for line in view.contents]
     assert "small" in SMALL
 
 

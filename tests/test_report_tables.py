@@ -19,17 +19,20 @@ from benchrunner.report.footnotes import Footnotes
 from benchrunner.report.format import fill, median, version_key
 from benchrunner.report.input import Cell, ReportData, StepView
 from benchrunner.report.lookup import find_value
+from benchrunner.report.numbers import number_form
+from benchrunner.report.order import ordered_cells
 from benchrunner.report.sections import build_lines, commands, flag_tables, provenance
-from benchrunner.report.tables import build_table, ordered_cells
+from benchrunner.report.tables import build_tables
 
 if TYPE_CHECKING:
+    from benchrunner.report.input import MeasurementKey
     from benchrunner.report.view import PageView, TableView
 
 
 def table(data: ReportData, definition: TableDefinition) -> tuple[TableView, Footnotes]:
     notes = Footnotes()
     anchors = dict.fromkeys(data.metrics, "anchor")
-    return build_table(data, definition, "name", notes, anchors), notes
+    return build_tables(data, definition, "name", notes, anchors)[0].view, notes
 
 
 def texts(view: TableView) -> list[list[str]]:
@@ -65,7 +68,7 @@ def test_rows_are_newest_first_and_variants_in_the_workload_s_order() -> None:
 
 
 def test_rows_can_be_ordered_by_variant_first() -> None:
-    cells = ordered_cells(small_data().cells, ("variant:desc", "version"), ["None", "DIO"])
+    cells = ordered_cells(small_data().cells, ("variant:desc", "version"), small_data().workload)
     assert [(c.variant, c.version) for c in cells] == [
         *(("DIO", "6.9"), ("DIO", "6.10"), ("None", "6.9"), ("None", "6.10")),
         ("None", "7.10<script>"),
@@ -206,19 +209,19 @@ def test_states_of_trials_that_did_not_reach_a_step() -> None:
 
 def test_provenance_flags_and_commands() -> None:
     data = seed_data()
-    view = provenance(data.cells)
+    view = provenance(data.cells, {})
     assert len(view.rows) == 4
     assert [cell.text for cell in view.rows[-1].cells][1:5] == [
         *("7.2.2", "git", "v7.2.2", artifact("7.2.2").commit[:12]),  # type: ignore[index]
     ]
     assert view.rows[-1].cells[7].hover == f"db_bench {artifact('7.2.2').sha256['db_bench']}"
-    (flags,) = flag_tables(data.cells)
+    (flags,) = flag_tables(data.cells, {})
     assert flags.title == "rocksdb 7.2.2"
     assert [cell.text for cell in flags.rows[0].cells][:5] == [
         *("hard_rate_limit", "3", "-", "dropped", "removed in 7.0"),
     ]
     newest = [cell for cell in data.cells if cell.version == "7.2.2"]
-    shown = commands(newest, ["bulkload", "bulkload-compact"])
+    shown = commands(newest, ["bulkload", "bulkload-compact"], {})
     assert [command.title for command in shown] == [
         *("7.2.2 DIO bulkload", "7.2.2 DIO bulkload-compact, 7.2.2 None bulkload-compact"),
         "7.2.2 None bulkload",
@@ -229,17 +232,17 @@ def test_provenance_flags_and_commands() -> None:
 
 
 def test_the_setup_names_compilers_and_sources() -> None:
-    assert build_lines(seed_data(("7.2.2", "6.10.4")).cells) == (
+    assert build_lines(seed_data(("7.2.2", "6.10.4")).cells, {}) == (
         ("Compiler", "gcc 12.2.0"),
         ("Versions of rocksdb", "6.10.4 (git v6.10.4), 7.2.2 (git v7.2.2)"),
     )
-    assert build_lines(()) == ()
+    assert build_lines((), {}) == ()
 
 
 def test_a_refused_build_says_so_in_the_provenance() -> None:
     refused = replace(artifact("7.2.2"), state="refused", commit=None, sha256={}, build_flags={})
     trial = small_trial("t", {}, artifact=refused)
-    view = provenance((Cell("rocksdb", "7.2.2", "None", "h", trials=(trial,)),))
+    view = provenance((Cell("rocksdb", "7.2.2", "None", "h", trials=(trial,)),), {})
     assert [cell.text for cell in view.rows[0].cells][2:] == [
         *("git (refused)", "v7.2.2", "-", "gcc 12.2.0", "-", "-"),
     ]
@@ -256,8 +259,45 @@ def test_repeated_runs_in_one_output_give_their_median() -> None:
     assert find_value(step, "other", "p", None) is None
 
 
+def test_a_metric_that_is_there_once_is_found_where_no_phase_is_asked_for() -> None:
+    once: dict[MeasurementKey, float] = {("test", 1, "read", "read_iops"): 117331.0}
+    twice: dict[MeasurementKey, float] = {**once, ("other", 1, "read", "read_iops"): 1.0}
+    assert find_value(StepView(StepState.OK, measurements=once), "read_iops", None, None) == 117331
+    assert find_value(StepView(StepState.OK, measurements=twice), "read_iops", None, None) is None
+    assert find_value(StepView(StepState.OK, measurements=once), "read_iops", "x", None) is None
+
+
+def number_texts(unit: str, values: list[float], asked: str = "") -> tuple[str, list[str]]:
+    metric = Metric.model_validate({"title": "T", "unit": unit, "better": "lower", "text": "x"})
+    form = number_form(metric, asked, values, "A table")
+    return form.title("T"), [form.text(value) for value in values]
+
+
+def test_sizes_take_the_unit_that_suits_the_whole_column() -> None:
+    assert number_texts("KiB", [127916, 21499600]) == ("T (GiB)", ["0.12", "20.50"])
+    assert number_texts("KiB", [5120, 2097152]) == ("T (MiB)", ["5.00", "2048.00"])
+    assert number_texts("KiB", [33.0, 0.0]) == ("T (KiB)", ["33.0", "0"])
+    assert number_texts("bytes", [191.0, 8.0]) == ("T (bytes)", ["191", "8"])
+    assert number_texts("bytes", [0.0]) == ("T (bytes)", ["0"])
+    assert number_texts("KiB", []) == ("T (KiB)", [])
+    assert number_texts("KiB", [127916], "exact") == ("T", ["127916"])
+    assert number_texts("s", [5069.5, 9.0], "clock") == ("T", ["1:24:29.50", "00:09.00"])
+
+
+@given(st.lists(st.floats(1, 1e15), min_size=1, max_size=9))
+def test_a_size_keeps_two_digits_and_its_magnitude(values: list[float]) -> None:
+    title, texts = number_texts("bytes", values)
+    unit = title.removeprefix("T (").removesuffix(")")
+    factor = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}[unit]
+    for value, text in zip(values, texts, strict=True):
+        assert abs(float(text) * factor - value) <= max(0.06 * value, 0.5)
+
+
 def test_texts_are_filled_from_parameters_and_measurements() -> None:
     measured = {"found_ratio": (0.628, 0.634), "max_us": (), "p50_us": (1.0,)}
+    assert fill("{N:size} {ON} {TEXT:size}", {"N": 1 << 24, "ON": False, "TEXT": "1GiB"}, {}) == (
+        "16MiB false 1GiB"
+    )
     got = fill("{N:,} {found_ratio:.0%} {found_ratio:.1%} {max_us} {{x}}", {"N": 1000}, measured)
     assert got == "1,000 63% 62.8% to 63.4% - {x}"
     for bad in ("{", "{N:q}", "{M}", "{N.real}"):

@@ -46,6 +46,13 @@ def test_classify(status: dict[str, Any], state: StepState, reason: str) -> None
     assert classify(status) == (state, reason)
 
 
+def test_a_wrong_result_is_judged_where_the_output_is_read() -> None:
+    status = {"state": "exited", "exit_code": 3}
+    assert classify(status, [3]) == (OK, "")
+    assert classify({**status, "exit_code": 1}, [3])[0] is FAILED
+    assert classify({**status, "exit_code": 0}, [3])[0] is OK
+
+
 @pytest.mark.parametrize(
     ("states", "expected"),
     [

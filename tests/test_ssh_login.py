@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sshd_support import Sshd, free_port, make_key, running_sshd, sshd
+from sshd_support import Sshd, free_port, make_key, running_sshd, sshd, until
 
 from benchrunner.definitions import Host, HostLimits
 from benchrunner.errors import TransportError
@@ -19,6 +19,7 @@ from benchrunner.transports import (
     UnreachableError,
 )
 from benchrunner.transports.ssh import connect, offered_key
+from benchrunner.transports.ssh_login import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,11 +185,42 @@ def test_a_passphrase_is_asked_for_and_remembered(sshd: Sshd, kind: str) -> None
         prompts.append(prompt)
         return answers.pop(0)
 
-    opened = sshd.connect(sshd.host(key_files=[str(key)]), ask=ask)
+    keys = Keys(ask)
+    opened = sshd.connect(sshd.host(key_files=[str(key)]), keys=keys)
     sshd.restart()
     assert works(opened)
-    assert prompts == [f"Passphrase for {key}: "] * 2
-    assert "secret" not in repr(vars(opened))
+    assert works(sshd.connect(sshd.host(key_files=[str(key)]), keys=keys))
+    prompt = f"Passphrase for {key}: "
+    assert prompts == [prompt, f"That was not it. {prompt}"]
+    assert "secret" not in repr(vars(opened)) + repr(vars(keys))
+
+
+def test_hosts_that_are_reached_at_once_ask_for_one_passphrase_once(sshd: Sshd) -> None:
+    key = make_key(sshd.folder / "locked", passphrase=SECRET)
+    sshd.authorize(key)
+    both, asked = threading.Barrier(3), []
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        # Nobody answers before all have reached their host and want to know.
+        until(lambda: (sshd.folder / "log").read_text().count("Connection from") >= 3)
+        return SECRET
+
+    def reach() -> None:
+        both.wait()
+        worked.append(works(sshd.connect(sshd.host(key_files=[str(key)]), keys=keys)))
+
+    sshd.settings["LogLevel"] = "VERBOSE"
+    sshd.restart()
+    (sshd.folder / "log").write_text("")
+    keys, worked = Keys(ask), list[bool]()
+    threads = [threading.Thread(target=reach) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert worked == [True] * 3
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("answer", "times"), [("wrong", 3), ("", 1)])
@@ -202,7 +234,7 @@ def test_a_passphrase_is_asked_for_three_times(sshd: Sshd, answer: str, times: i
         return answer
 
     with pytest.raises(LoginRefusedError, match=rf"and {key} needs its passphrase") as caught:
-        sshd.connect(sshd.host(key_files=[str(key)]), ask=ask)
+        sshd.connect(sshd.host(key_files=[str(key)]), keys=Keys(ask))
     assert len(asked) == times
     assert "secret" not in str(caught.value)
 

@@ -25,14 +25,16 @@ def outcomes(bench: Bench) -> dict[str, dict[str, Any]]:
 
 
 def test_every_way_to_fail_is_a_stored_and_explained_trial(bench: Bench) -> None:
-    axis = "READ_MODE=hang,crash,exit,silent,garbage,truncated,greedy,ok"
+    axis = "READ_MODE=hang,crash,exit,wrong,silent,garbage,truncated,greedy,ok"
     done = bench.sweep("fake", "--axis", axis, "--format", "csv,markdown", LIMIT=1)
     assert done.returncode == 1, done.stderr
     found = outcomes(bench)
     reasons = {mode: (trial["state"], trial["reason"]) for mode, trial in found.items()}
     assert reasons["ok"] == ("ok", "")
     assert reasons["crash"] == ("failed", "read: it was killed by signal SIGSEGV")
-    assert reasons["exit"] == ("failed", "read: it exited with status 1")
+    assert reasons["exit"] == ("failed", "read: it exited with status 1: put error: IO error")
+    words = "fake_bench exited with status 3: key 7 has a value of another"
+    assert reasons["wrong"] == ("invalid", f"read: {words}")
     assert reasons["hang"][0] == "timeout"
     assert reasons["hang"][1].startswith("read: it was ended at its time limit, after 1.")
     for mode in ("silent", "garbage", "truncated"):
@@ -44,7 +46,8 @@ def test_every_way_to_fail_is_a_stored_and_explained_trial(bench: Bench) -> None
         load, read = trial["steps"]
         assert load[1] == "ok"
         assert load[3]["fillrandom/1/None/ops_per_sec"] == 500000
-        assert ("readrandom/1/None/ops_per_sec" in read[3]) == (mode == "ok"), mode
+        printed = mode in ("ok", "wrong")
+        assert ("readrandom/1/None/ops_per_sec" in read[3]) == printed, mode
 
     page = (bench.data / "pages" / "fake" / "README.md").read_text()
     for sentence in ("killed by signal SIGSEGV", "ended at its time limit", "exited with status 1"):
@@ -89,7 +92,7 @@ def test_a_failed_load_stops_what_follows_and_keeps_the_reason(bench: Bench) -> 
         "step-end", "trial-end", "end",
     ]  # fmt: skip
     assert told[-1]["failed"] == 1
-    assert told[-2]["reason"] == "load: it exited with status 1"
+    assert told[-2]["reason"] == "load: it exited with status 1: put error: IO error"
     assert done.stderr == ""
 
 

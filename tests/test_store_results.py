@@ -121,6 +121,10 @@ def test_a_failed_step_stays_failed_whatever_is_parsed(store: Store) -> None:
     store.end_step(step_run_id, StepState.FAILED, End("it exited with status 1"))
     state = store.save_parsed(step_run_id, PARSED, parser="db_bench", parser_version="1")
     assert state == (StepState.FAILED, "it exited with status 1")
+    told = replace(PARSED, complaint="put error: disk full")
+    for _ in range(2):
+        state = store.save_parsed(step_run_id, told, parser="db_bench", parser_version="1")
+        assert state == (StepState.FAILED, "it exited with status 1: put error: disk full")
     assert len(store.measurements(step_run_id)) == 4
 
 

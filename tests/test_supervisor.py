@@ -1114,3 +1114,122 @@ def test_everything_written_is_documented(supervisor: Supervisor, tmp_path: Path
     names = [*header, *status, *status["supervisor"], *command, *command["supervisor"], *state]
     names += [*command["started_at"], *(path.name for path in run.iterdir())]
     assert [name for name in names if name not in documented] == []
+
+
+# --- Ports. ---
+
+SERVE = (
+    "import socket, sys, time\n"
+    "time.sleep(float(sys.argv[2]))\n"
+    "s = socket.create_server((sys.argv[3], int(sys.argv[1])), family=int(sys.argv[4]))\n"
+    "time.sleep(60)\n"
+)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def serve(port: int, after_s: float = 0.0, host: str = "127.0.0.1") -> list[str]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return python(SERVE, str(port), str(after_s), host, str(int(family)))
+
+
+def asked(supervisor: Supervisor, *arguments: str) -> dict[str, Any]:
+    done = supervisor.call("port", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_a_port_is_free_or_somebody_has_it(any_supervisor: Supervisor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = asked(any_supervisor, "--free", str(port))
+        command = Path("/proc/self/comm").read_text().strip()
+        assert answer == {
+            "port": port, "free": False, "error": "Address already in use", "pid": os.getpid(),
+            "command": command,
+        }  # fmt: skip
+    assert asked(any_supervisor, "--free", str(port)) == {"port": port, "free": True}
+
+
+def test_a_port_that_all_addresses_have_is_taken(supervisor: Supervisor) -> None:
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server:
+        answer = asked(supervisor, "--free", str(server.getsockname()[1]))
+    assert (answer["free"], answer["pid"]) == (False, os.getpid())
+
+
+def test_a_port_of_a_server_that_has_just_ended_is_free(supervisor: Supervisor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        accepted, _ = server.accept()
+        accepted.close()  # the server's side closes first: it stays in TIME_WAIT
+        client.close()
+    assert asked(supervisor, "--free", str(port))["free"]
+
+
+def test_a_server_is_waited_for(any_supervisor: Supervisor, tmp_path: Path) -> None:
+    run, port = tmp_path / "run", free_port()
+    assert any_supervisor.start(run, serve(port, 0.3)).returncode == 0
+    look = asked(any_supervisor, "--wait", str(port), "--run-dir", str(run))
+    assert (look["answers"], look["state"]) == (False, "running")
+    assert "pid" not in look
+    answer = asked(
+        any_supervisor, "--wait", str(port), "--run-dir", str(run), "--timeout", str(PATIENCE_S)
+    )
+    assert (answer["answers"], answer["state"]) == (True, "running")
+    assert answer["pid"] == any_supervisor.state(run)["child_pid"]
+    assert 0 < answer["waited_s"] < PATIENCE_S
+    any_supervisor.stop(run)
+    answer = asked(any_supervisor, "--wait", str(port), "--run-dir", str(run), "--timeout", "60")
+    assert (answer["answers"], answer["state"]) == (False, "finished"), "it does not wait for it"
+
+
+def test_waiting_ends_with_the_run(supervisor: Supervisor, tmp_path: Path) -> None:
+    run, port = tmp_path / "run", free_port()
+    wait = ["--wait", str(port), "--run-dir", str(run), "--timeout", "60"]
+    assert asked(supervisor, *wait)["state"] == "absent"
+    assert supervisor.start(run, shell("sleep 0.3; exit 3")).returncode == 0
+    answer = asked(supervisor, *wait)
+    assert (answer["answers"], answer["state"]) == (False, "finished")
+
+
+def test_somebody_else_s_answer_is_told_from_the_run_s(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    supervisor.run(run, ["true"])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = asked(supervisor, "--wait", str(port), "--run-dir", str(run))
+    assert (answer["answers"], answer["state"], answer["pid"]) == (True, "finished", os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "port: needs --free N or --wait N"),
+        (["--free", "0"], "--free: '0' is not a port: a number from 1 to 65535"),
+        (["--free", "65536"], "--free: '65536' is not a port: a number from 1 to 65535"),
+        (["--wait", "8x", "--run-dir", "r"], "--wait: '8x' is not a port"),
+        (["--free", "80", "--wait", "80"], "port: one of --free and --wait, once"),
+        (["--wait", "80"], "port --wait: needs --run-dir"),
+        (["--free", "80", "--run-dir", "r"], "port --free: takes no --run-dir"),
+        (["--free"], "--free needs a value"),
+        (["--free", "80", "more"], "port: unexpected argument 'more'"),
+        (["--bogus"], "port: unknown option --bogus"),
+        (["--wait", "80", "--run-dir", "r", "--timeout", "x"], "'x' is not a number of seconds"),
+    ],
+)
+def test_wrong_usage_of_port_is_one_line(
+    supervisor: Supervisor, arguments: list[str], complaint: str
+) -> None:
+    done = supervisor.call("port", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1

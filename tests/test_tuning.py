@@ -19,8 +19,9 @@ from benchrunner.probes.tuning import (
     JOURNAL,
     HostSettings,
     Tuned,
-    described,
+    changed,
     pending,
+    put_back,
     restore,
     tune,
 )
@@ -195,7 +196,12 @@ def test_the_journal_says_what_was_there_and_who_changed_it(host: Host) -> None:
         "by": "ada (process 7)", "boot_id": "boot-1",
     }  # fmt: skip
     assert pending(host.where) == tuned.changed
-    assert described(tuned.changed) == ("swappiness: /proc/sys/vm/swappiness: 60 -> 1",)
+    assert changed(tuned.changed) == (
+        "swappiness: /proc/sys/vm/swappiness was 60, and was set to 1",
+    )
+    assert put_back(tuned.changed) == (
+        "swappiness: /proc/sys/vm/swappiness is 60 again, and was 1",
+    )
 
 
 def test_what_the_kernel_resets_along_the_way_goes_back_too(host: Host) -> None:
@@ -398,9 +404,9 @@ def test_a_value_that_could_not_be_put_back_is_still_the_one_to_come_back(host: 
 
 def test_files_with_the_same_change_are_told_together(host: Host) -> None:
     host.write(f"{CPU}/cpu1/cpufreq/scaling_governor", "powersave")
-    assert described(host.tune(governor="performance").changed) == (
-        "governor: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor and 1 more: powersave -> "
-        "performance",
+    assert changed(host.tune(governor="performance").changed) == (
+        "governor: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor and 1 more was powersave, "
+        "and was set to performance",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import getpass
 import json
 import os
 import shutil
@@ -112,6 +113,25 @@ def test_a_folder_with_other_files_is_not_claimed(tmp_path: Path) -> None:
         workdir.claim(HOST, str(tmp_path), "tests")
     assert caught.value.hint == "name a new or an empty folder"
     assert [path.name for path in tmp_path.iterdir()] == [".hidden"]
+
+
+def test_a_new_file_system_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "lost+found").mkdir(parents=True)
+    workdir.check_claimable(HOST, str(tmp_path / "disk"))
+    workdir.claim(HOST, str(tmp_path / "disk"), "databases")
+    assert (tmp_path / "disk" / workdir.MARKER).exists()
+    (tmp_path / "other" / "lost+found2").mkdir(parents=True)
+    with pytest.raises(ForeignDirectoryError):
+        workdir.check_claimable(HOST, str(tmp_path / "other"))
+    with pytest.raises(ForeignDirectoryError):
+        workdir.claim(HOST, str(tmp_path / "other"), "databases")
+
+
+def test_who_cannot_write_is_said(tmp_path: Path) -> None:
+    assert workdir.who_cannot_write(HOST, str(tmp_path / "new" / "er")) is None
+    (tmp_path / "file").write_text("")
+    refused = workdir.who_cannot_write(HOST, str(tmp_path / "file" / "below"))
+    assert refused == (getpass.getuser(), "not a directory")
 
 
 def test_root_and_home_are_not_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchrunner.building.order import Made, log_tail
+from benchrunner.building.natives import native_files, put_into
+from benchrunner.building.order import Made, first_error, log_tail
 from benchrunner.building.recipe import Progress, dry_commands, recipe_env
 from benchrunner.errors import BuildError
 from benchrunner.processes import TimeUpError, exclusive, run_logged
@@ -51,6 +52,7 @@ class Here:
         order.log.unlink(missing_ok=True)
         self.discard()
         tree = fetch(order.engine, order.ref, order.work, order.workshop.cache)
+        put_into(tree.path, native_files(order.engine))
         self._compile(tree)
         seconds = time.monotonic() - began
         return Made(str(tree.path), str(order.log), tree.version, tree.commit, seconds)
@@ -80,7 +82,9 @@ class Here:
                 except TimeUpError:
                     what = f"{argv[0]} did not end within {limit_s:g} s"
                 else:
+                    log.flush()
                     failed = f"{argv[0]} of {order.what} failed with status {status}"
+                    failed += first_error(order.log)
                     what = failed if status else ""
                 if what:
                     log.flush()

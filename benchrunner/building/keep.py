@@ -64,8 +64,8 @@ def keep(order: Order, made: Made) -> Artifact:
         BuildError: It lacks a file that it should have made.
         RefusedError: Its numbers would not be those of a release.
     """
-    site, recipe = order.site, order.engine.build
-    paths = {name: f"{made.folder}/{name}" for name in recipe.keep}
+    site = order.site
+    paths = {name: f"{made.folder}/{name}" for name in order.keep}
     looks = look_at(site, list(paths.values()))
     for name, (kind, _) in zip(paths, looks, strict=True):
         if kind == "missing":
@@ -117,14 +117,16 @@ def _described(order: Order, made: Made, settings: str, programs: list[str]) -> 
     own_settings = {**toolchain.shaping, **recipe_env(engine, made.version, toolchain)}
     features = {n for n, pattern in engine.build.features.items() if re.search(pattern, settings)}
     names = [PurePosixPath(path).name for path in programs]
+    theirs = [path for path, name in zip(programs, names, strict=True)
+              if name != engine.build.driver]  # fmt: skip
     hashes = site.hashes(programs)
     return Artifact(
-        id=order.key, engine=engine.name, version=made.version, source=order.ref.kind,
+        id=order.key, engine=engine.built_as, version=made.version, source=order.ref.kind,
         ref=order.ref.ref, state="built", commit=made.commit, compiler=toolchain.version,
         directory=order.folder, log=f"{order.folder}/{LOG}",
         binaries={name: f"{order.folder}/{name}" for name in names},
         sha256={name: hashes[path] for name, path in zip(names, programs, strict=True)},
         build_flags={**own_settings, "target": toolchain.target, **config_entries(settings)},
-        known_flags=probe_flags(programs[0], site.ask) if programs and engine.flags else None,
+        known_flags=probe_flags(theirs[0], site.ask) if theirs and engine.flags else None,
         features=frozenset(features), seconds=made.seconds,
     )  # fmt: skip

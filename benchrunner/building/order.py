@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
+from benchrunner.building.natives import driver_commands, driver_program
 from benchrunner.building.site import BuildSite, this_machine
 from benchrunner.errors import BuildError
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 RECORD = "artifact.json"
 LOG = "build.log"
 LOG_TAIL_LINES = 15
+_ERROR = re.compile(
+    r"(?i)(?:^|[\s:])(?:fatal )?error(?::| at | in )|undefined reference to|\*\*\* .*No rule"
+)
 
 
 class RefusedError(BuildError):
@@ -44,6 +49,8 @@ class Workshop:
     nice: int = 0
     site: BuildSite | None = None
     """The host; ``None``: this machine."""
+    driver: str = ""
+    """The driver that is compiled against the build as well; empty: none that can be left out."""
 
     def here(self) -> BuildSite:
         """The host when it is this machine, else this machine."""
@@ -92,8 +99,13 @@ class Order:
         jobs = self.workshop.jobs or self.site.jobs or self.site.processors
         return [
             [word.replace("{jobs}", str(jobs)) for word in command]
-            for command in self.engine.build.commands
+            for command in [*self.engine.build.commands, *driver_commands(self.engine)]
         ]
+
+    @property
+    def keep(self) -> list[str]:
+        """Files kept from the tree, the driver first."""
+        return [*driver_program(self.engine), *self.engine.build.keep]
 
     @property
     def nice(self) -> list[str]:
@@ -135,6 +147,14 @@ class Place(Protocol):
     def discard(self) -> None:
         """Removes what a build that has ended left outside the cache."""
         ...
+
+
+def first_error(log: Path) -> str:
+    """The first line of a build's log that a compiler, a linker or make complains with."""
+    if not log.is_file():
+        return ""
+    with log.open(errors="replace") as lines:
+        return next((f": {line.strip()[:300]}" for line in lines if _ERROR.search(line)), "")
 
 
 def log_tail(log: Path) -> str:

@@ -73,7 +73,7 @@ def packed_source(engine: Engine, ref: SourceRef, cache: Path) -> Packed:
 
 def _is_certain(ref: SourceRef) -> bool:
     """Whether a reference names one content for ever; trees and tarballs do by their hash."""
-    return ref.kind in ("crate", "git") or bool(ref.note)
+    return ref.kind in ("crate", "git", "apt", "npm", "pypi") or bool(ref.note)
 
 
 def _pack_version(engine: Engine, ref: SourceRef, folder: Path, cache: Path) -> Packed:

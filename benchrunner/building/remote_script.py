@@ -13,7 +13,7 @@ from benchrunner.building.order import RECORD
 from benchrunner.building.recipe import dry_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from benchrunner.building.order import Order
 
@@ -29,6 +29,10 @@ trap 'cd "$BENCHRUNNER_RUN_DIR" && rm -rf tree' EXIT
 trap 'exit 143' TERM INT
 printf '%s' "$1" >origin.json
 if [ -e {record} ]; then step {published}; exit 0; fi
+step unpacking
+mkdir -p tree kept || exit
+"""
+_UNPACK = """\
 content=$(gzip -dc {source} | sha256sum)
 if [ "${{content%% *}}" != {content} ]; then
   echo {source} is not what was sent
@@ -36,25 +40,23 @@ if [ "${{content%% *}}" != {content} ]; then
   step {damaged}
   exit 1
 fi
-step unpacking
-mkdir -p tree kept && tar -xzf {source} -C tree || exit
-cd tree || exit
+tar -xzf {source} -C tree || exit
 """
 
 
-def build_script(order: Order, source: str, content: str) -> str:
+def build_script(order: Order, packed: Sequence[tuple[str, str]]) -> str:
     """The script for ``sh -c``; its first argument is kept as ``origin.json``.
 
     Args:
         order: what to build.
-        source: the packed source on the host.
-        content: hash of what is inside its compression.
+        packed: packed folders on the host that make the tree, each with the hash of what is inside
+            its compression.
     """
-    head = _HEAD.format(
-        source=shlex.quote(source), content=content, published=PUBLISHED, damaged=DAMAGED,
-        record=shlex.quote(f"{order.folder}/{RECORD}"),
-    )  # fmt: skip
-    return head + "\n".join([*_dry_runs(order), *_commands(order), *_kept(order), "exit 0", ""])
+    head = _HEAD.format(published=PUBLISHED, record=shlex.quote(f"{order.folder}/{RECORD}"))
+    for source, content in packed:
+        head += _UNPACK.format(source=shlex.quote(source), content=content, damaged=DAMAGED)
+    lines = ["cd tree || exit", *_dry_runs(order), *_commands(order), *_kept(order), "exit 0", ""]
+    return head + "\n".join(lines)
 
 
 def _dry_runs(order: Order) -> Iterator[str]:
@@ -74,7 +76,7 @@ def _commands(order: Order) -> Iterator[str]:
 def _kept(order: Order) -> Iterator[str]:
     """Copies what is there; what is not there is somebody else's complaint."""
     recipe = order.engine.build
-    for name in dict.fromkeys((*recipe.keep, *filter(None, (recipe.config_file,)))):
+    for name in dict.fromkeys((*order.keep, *filter(None, (recipe.config_file,)))):
         inside = shlex.quote(name)
         folder = shlex.quote(posixpath.join("../kept", posixpath.dirname(name)))
         target = shlex.quote(posixpath.join("../kept", name))

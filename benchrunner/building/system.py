@@ -1,4 +1,4 @@
-"""Installed programs as artifacts: as they are, identified by their content."""
+"""Installed programs as artifacts, and installed libraries that a driver is compiled against."""
 
 from __future__ import annotations
 
@@ -11,12 +11,29 @@ from benchrunner.building.keep import look_at
 from benchrunner.building.record import failure
 from benchrunner.errors import BuildError
 from benchrunner.model import Artifact
-from benchrunner.sources.system import installed_version, remedy
+from benchrunner.sources.system import development_ref, installed_version, remedy
 
 if TYPE_CHECKING:
     from benchrunner.building.site import BuildSite
     from benchrunner.definitions import Engine
     from benchrunner.model import SourceRef
+
+
+def library(engine: Engine, ref: SourceRef, site: BuildSite) -> SourceRef | BuildError:
+    """The library that is installed on a host, with its version there; or what is missing."""
+    source = next(s for s in engine.source if s.kind == "system")
+    if not source.development:
+        return BuildError(
+            f"{engine.name}: {engine.build.driver} cannot be compiled against what is installed",
+            f"benchrunner versions {engine.name} lists versions with their source",
+        )
+    found = development_ref(engine.name, source, site.ask)
+    if found is not None:
+        return replace(found, engine=ref.engine)
+    return BuildError(
+        f"{engine.name} {ref.version} cannot be had{site.on_host} without {source.development}",
+        f"apt-get install -y {source.development}",
+    )
 
 
 def system_artifact(engine: Engine, ref: SourceRef, site: BuildSite) -> Artifact:

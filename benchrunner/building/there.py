@@ -13,7 +13,8 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from benchrunner.building.order import Made, log_tail
+from benchrunner.building.natives import packed_natives
+from benchrunner.building.order import Made, first_error, log_tail
 from benchrunner.building.packing import packed_source
 from benchrunner.building.recipe import Progress, recipe_env
 from benchrunner.building.remote_script import DAMAGED, PUBLISHED, build_script
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from benchrunner.building.order import Order
+    from benchrunner.building.packing import Packed
     from benchrunner.launchers import Launcher, RunState
     from benchrunner.model import Handle
 
@@ -115,17 +117,16 @@ class There:
     def _start(self) -> Handle:
         order, site = self._order, self._order.site
         packed = packed_source(order.engine, order.ref, order.workshop.cache)
-        source = f"{site.cache}/sources/{packed.name}"
-        if self._transport.size(source) is None:
-            local = order.workshop.cache.absolute() / "sources" / packed.name
-            self._transport.put(local, source)
+        sent = [self._sent(packed)]
+        natives = packed_natives(order.engine, order.workshop.cache)
+        sent += [self._sent(natives)] if natives else []
         origin = json.dumps({"version": packed.version, "commit": packed.commit})
         builds = f"{site.cache}/builds"
         env = site.toolchain.environment(builds) | {"GIT_CEILING_DIRECTORIES": builds}
         env |= recipe_env(order.engine, packed.version, site.toolchain)
         # Nothing is downloaded there, and a proxy's address can hold a password.
         env = {name: value for name, value in env.items() if not name.lower().endswith("_proxy")}
-        script = build_script(order, source, packed.content)
+        script = build_script(order, sent)
         request = LaunchRequest(
             run_dir=self._run_dir,
             run_id=f"build/{order.key}",
@@ -146,6 +147,15 @@ class There:
             return self._look_at(found)
         self._is_ours = True
         return self._look_at(handle)
+
+    def _sent(self, packed: Packed) -> tuple[str, str]:
+        """A packed folder on the host, sent if it is not there; its path and its content's hash."""
+        order = self._order
+        path = f"{order.site.cache}/sources/{packed.name}"
+        if self._transport.size(path) is None:
+            local = order.workshop.cache.absolute() / "sources" / packed.name
+            self._transport.put(local, path)
+        return path, packed.content
 
     def _limit_s(self) -> float:
         return self._order.workshop.limit_s * max(1, len(self._order.commands))
@@ -193,7 +203,7 @@ class There:
             )
         signal = status.get("signal_name")
         how = f"was ended by {signal}" if signal else f"failed with status {status['exit_code']}"
-        return f"{name} of {order.what} {how}{site.on_host}"
+        return f"{name} of {order.what} {how}{site.on_host}{first_error(order.log)}"
 
     def _step(self) -> str:
         """How far the run came: the number of a command, or a word of the script."""

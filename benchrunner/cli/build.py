@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import (
     cache_option,
     catalog_option,
@@ -32,14 +33,19 @@ if TYPE_CHECKING:
     "benchrunner build rocksdb --versions 6.11.4,7.2.2",
     "benchrunner build rocksdb --versions 7.0..7.4 --source crate --jobs 4",
     "benchrunner build rocksdb --versions ./my-rocksdb --json",
+    "benchrunner build leveldb --versions 1.20,1.22,1.23 --driver",
     name="build",
 )
-@click.argument("engine")
+@click.argument("engine", shell_complete=completing.engines)
 @click.option(
     "--versions", required=True, metavar="LIST",
     help="Versions, ranges, branches, commits, trees: 6.11.4,7.0..7.2,main,./rocksdb.",
 )  # fmt: skip
 @click.option("--source", metavar="LIST", help="Kinds of source to use, in order: crate,git.")
+@click.option(
+    "--driver", is_flag=True,
+    help="Compile kvbench against it as well, as sweeps of several engines do.",
+)  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), help="Compilers at once.  [default: processors]")
 @cache_option
 @catalog_option
@@ -67,7 +73,8 @@ def command(
     words, kinds = comma_list(chosen["versions"]), comma_list(chosen["source"])
     refs, skipped = resolve(session, definition, words, kinds)
     with observer(quiet=quiet or as_json, as_json=False) as watch:
-        artifacts = [_build(session, definition, ref, watch) for ref in refs]
+        driver = definition.build.driver if chosen["driver"] else ""
+        artifacts = [_build(session, definition, ref, watch, driver) for ref in refs]
     if as_json:
         click.echo(json.dumps([_as_data(artifact) for artifact in artifacts], indent=2))
     else:
@@ -79,7 +86,9 @@ def command(
         raise click.exceptions.Exit(EXIT_TRIAL_FAILED)
 
 
-def _build(session: Session, engine: Engine, ref: SourceRef, watch: Observer) -> Artifact:
+def _build(
+    session: Session, engine: Engine, ref: SourceRef, watch: Observer, driver: str
+) -> Artifact:
     """One build with its progress; the cache answers at once where it can."""
     from benchrunner.build import Workshop, build
     from benchrunner.events import Event
@@ -94,7 +103,8 @@ def _build(session: Session, engine: Engine, ref: SourceRef, watch: Observer) ->
 
     jobs = session.settings.jobs or os.cpu_count() or 1
     watch(Event("build", f"{name} from {ref.kind} {ref.ref}", {"ref": ref.ref}))
-    artifact = build(engine, ref, Workshop(session.settings.cache, jobs, progress, note))
+    workshop = Workshop(session.settings.cache, jobs, progress, note, driver=driver)
+    artifact = build(engine, ref, workshop)
     data = {"version": ref.version, "state": artifact.state, "artifact": artifact.id}
     watch(Event("build-end", f"{name}: {artifact.state}", data))
     return artifact

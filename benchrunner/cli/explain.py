@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import catalog_option, json_option, verb
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @verb("benchrunner explain w_amp_lsm", "benchrunner explain ops_per_sec --json", name="explain")
-@click.argument("metric")
+@click.argument("metric", shell_complete=completing.metrics)
 @catalog_option
 @json_option
 def command(metric: str, catalog: Path | None, *, as_json: bool) -> None:

@@ -54,6 +54,7 @@ def _carried_on(session: Session, sweep_id: int) -> Summary:
 def _pages(session: Session, workloads: Sequence[str], formats: Sequence[str]) -> None:
     from benchrunner.pipeline import write_report
 
+    first = ""
     for workload in workloads:
         try:
             files = write_report(session, workload, formats)
@@ -62,4 +63,6 @@ def _pages(session: Session, workloads: Sequence[str], formats: Sequence[str]) -
             continue
         html = files.pages.get("html")
         if html is not None and workload == workloads[0]:
-            session.observer(Event("note", f"open {html}"))
+            first = f"open {html}"
+    if first:
+        session.observer(Event("note", first))

@@ -25,20 +25,24 @@ if TYPE_CHECKING:
 @cache_option
 @catalog_option
 def restore_command(name: str, data: str, cache: Path | None, catalog: Path | None) -> None:
-    """Put back settings of NAME that a crashed controller has left.
+    """Put back settings of NAME that a crashed controller has left, and give back its memory.
 
     Refused while another controller uses the host. Exits 1 when a setting could not be put back.
+    Databases in memory are lost: benchrunner resume starts their trials again.
     """
-    from benchrunner.inventory.restoring import put_back
-    from benchrunner.probes.tuning import described
+    from benchrunner.inventory.restoring import give_memory_back, put_back
+    from benchrunner.probes import tuning
 
     with session_for(data, catalog, cache) as session:
         done = put_back(session, session.catalog.host(name))
-    for line in described(done.restored):
+        point = give_memory_back(session, session.catalog.host(name))
+    if point:
+        click.echo(f"unmounted   {point}, the memory disk of databases")
+    for line in tuning.put_back(done.restored):
         click.echo(f"put back    {line}")
     for word, entries in (("left alone", done.forgotten), ("FAILED", done.failed)):
         for entry, why in entries:
-            click.echo(f"{word:<10}  {described([entry])[0]}: {why}")
+            click.echo(f"{word:<10}  {tuning.changed([entry])[0]}: {why}")
     if done.failed:
         click.echo("do that as root there, or allow `tee PATH` in sudoers, and run this again")
         raise click.exceptions.Exit(EXIT_TRIAL_FAILED)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import asker, default_cache
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from benchrunner.session import Session
 
-host_argument = click.argument("name")
+host_argument = click.argument("name", shell_complete=completing.hosts)
 
 
 @contextmanager

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.choosing import choosing, make_sweep, places
 from benchrunner.cli.options import (
+    asker,
     cache_option,
     catalog_option,
     data_option,
@@ -19,6 +21,7 @@ from benchrunner.cli.options import (
 from benchrunner.errors import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from benchrunner.catalog import Catalog
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     "benchrunner plan rocksdb-flash --versions 6.10..7.2 --json",
     name="plan",
 )
-@click.argument("workload")
+@click.argument("workload", shell_complete=completing.workloads)
 @choosing
 @data_option
 @cache_option
@@ -50,7 +53,7 @@ def command(
     session = Session(
         Settings(
             data=data, cache=cache or default_cache(), catalog=catalog,
-            choices=places(cache, catalog, chosen),
+            choices=places(cache, catalog, chosen), ask=asker(),
         )
     )  # fmt: skip
     prepared = prepare(session, make_sweep(session.catalog, workload, chosen))
@@ -70,6 +73,7 @@ def _as_data(prepared: Prepared) -> dict[str, Any]:
         "sweep": plan.sweep,
         "loads": plan.loads,
         "disk_bytes": plan.disk_bytes,
+        "memory_bytes": plan.memory_bytes,
         "seconds": plan.seconds,
         "skipped": [{"what": what, "why": why} for what, why in plan.skipped],
         "obstacles": list(prepared.obstacles),
@@ -91,11 +95,11 @@ def _print(prepared: Prepared) -> None:
     from benchrunner.units import about_size
 
     plan = prepared.plan
-    rows = [("#", "workload", "version", "from", "variant", "host", "rep", "steps")]
+    rows = [("#", "workload", "engine", "version", "from", "variant", "host", "rep", "steps")]
     rows += [
         (
-            str(t.position), t.job.workload, t.job.version,
-            f"{t.job.source.kind} {t.job.source.ref}",
+            str(t.position), t.job.workload, t.job.engine, t.job.version,
+            f"{t.job.source.kind} {t.job.source.ref}".rstrip(),
             " ".join([t.job.variant, *(f"{k}={v}" for k, v in t.job.axes.items())]), t.job.host,
             str(t.repetition), str(len(t.job.steps)),
         )
@@ -105,24 +109,32 @@ def _print(prepared: Prepared) -> None:
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
-    disk = about_size(plan.disk_bytes) if plan.disk_bytes is not None else "unknown"
-    time = duration(plan.seconds) if plan.seconds is not None else "unknown"
+    disk = _about(plan.disk_bytes, about_size)
+    memory = _about(plan.memory_bytes, about_size)
+    time = _about(plan.seconds, duration)
     click.echo(f"\n{len(plan.trials)} trials, {plan.loads} database loads")
-    click.echo(f"disk: about {disk} at once; time: about {time}, builds not counted")
+    click.echo(f"disk: {disk} at once; memory: {memory}; time: {time}, builds not counted")
     for what, why in plan.skipped:
         click.echo(f"left out: {what}: {why}")
     for obstacle in prepared.obstacles:
         click.echo(f"obstacle: {obstacle}", err=True)
 
 
+def _about(value: float | None, words: Callable[[Any], str]) -> str:
+    """``about 2.5 GiB``, or that nobody knows."""
+    return "unknown" if value is None else f"about {words(value)}"
+
+
 def _print_commands(catalog: Catalog, prepared: Prepared) -> None:
     import shlex
 
     from benchrunner.pipeline import dry_commands
+    from benchrunner.unfolding import used_services
 
     for job, command_of in dry_commands(catalog, prepared.plan):
-        click.echo(f"\n# {job.workload} {job.version} {job.variant}")
-        for name in job.steps:
+        click.echo(f"\n# {job.workload} {job.engine} {job.version} {job.variant}")
+        services = used_services(catalog.workload(job.workload), job.steps)
+        for name in (*services, *job.steps):
             built = command_of(name)
             click.echo(f"# {name}\n{shlex.join(built.argv)}")
             for note in built.flags:

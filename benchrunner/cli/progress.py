@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from benchrunner.cli.options import asker
 from benchrunner.events import Event, Observer, ignore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from rich.progress import Progress, TaskID
+    from benchrunner.cli.bars import Bars
 
 LINE_EVERY_S = 30.0
 """A log without a terminal gets a sign of life this often."""
@@ -69,8 +70,10 @@ class PlainLines:
 
 
 INDENT = {
+    "preparation": "    ",
     "step": "    ",
     "step-end": "    ",
+    "service": "    ",
     "tick": "    ",
     "trial-end": "  ",
     "build-progress": "  ",
@@ -88,86 +91,6 @@ def live_text(event: Event) -> str:
     if data.get("ops_per_sec"):
         parts.append(f"{data['ops_per_sec']:,.0f} ops/sec")
     return ", ".join(parts)
-
-
-class Bars:
-    """Bars in a terminal: the sweep's trials, and the running step or build of each host."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._sweep: TaskID | None = None
-        self._steps: dict[str, TaskID] = {}
-        self._expected_s: dict[str, float] = {}
-        self._shares: dict[str, float] = {}
-        """Of the sweep's bar, that one step of a host's present trial is."""
-
-    def __call__(self, event: Event) -> None:
-        """Moves a bar, or prints a line above the bars."""
-        handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
-        if handler is not None:
-            handler(event)
-        elif event.text:
-            self._print(event.text)
-
-    def _print(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False, markup=False)
-
-    def _on_plan(self, event: Event) -> None:
-        self._print(event.text)
-        if self._sweep is not None:
-            self._progress.remove_task(self._sweep)
-        total = event.data.get("trials")
-        self._sweep = self._progress.add_task("sweep", total=total, live="")
-
-    def _on_trial(self, event: Event) -> None:
-        self._shares[_host(event)] = 1 / event.data.get("steps", 1)
-        if self._sweep is not None:
-            self._progress.update(self._sweep, description=event.text)
-
-    def _on_step(self, event: Event) -> None:
-        host = _host(event)
-        self._drop_step(host)
-        self._expected_s[host] = float(event.data.get("expected_s") or 0)
-        name = " ".join(word for word in (host, event.data.get("step", "")) if word)
-        self._steps[host] = self._progress.add_task(
-            f"  {name}", total=self._expected_s[host] or None, live=""
-        )
-
-    def _on_tick(self, event: Event) -> None:
-        host = _host(event)
-        if host not in self._steps:
-            return
-        elapsed = float(event.data.get("elapsed_s", 0))
-        expected_s = self._expected_s.get(host, 0.0)
-        shown = min(elapsed, expected_s) if expected_s else elapsed
-        live = live_text(event).partition(", ")[2]
-        self._progress.update(self._steps[host], completed=shown, live=live)
-
-    def _on_step_end(self, event: Event) -> None:
-        host = _host(event)
-        self._drop_step(host)
-        self._print(f"    {event.text}")
-        if self._sweep is not None:
-            self._progress.advance(self._sweep, self._shares.get(host, 1.0))
-
-    def _on_build_progress(self, event: Event) -> None:
-        host, data = _host(event), event.data
-        if host not in self._steps:
-            self._steps[host] = self._progress.add_task("  build", total=None, live="")
-        what = " ".join(word for word in (host, "build", data.get("version", "")) if word)
-        self._progress.update(
-            self._steps[host], description=f"  {what}", total=data.get("total"),
-            completed=data.get("done", 0), live=f"{data.get('done', 0)} files",
-        )  # fmt: skip
-
-    def _on_build_end(self, event: Event) -> None:
-        self._drop_step(_host(event))
-        self._print(event.text)
-
-    def _drop_step(self, host: str) -> None:
-        task = self._steps.pop(host, None)
-        if task is not None:
-            self._progress.remove_task(task)
 
 
 def _host(event: Event) -> str:
@@ -192,21 +115,23 @@ def observer(*, quiet: bool, as_json: bool) -> Iterator[Observer]:
 @contextmanager
 def _bars() -> Iterator[Bars]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[live]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Bars(progress)
+    from benchrunner.cli.bars import Bars
+
+    bars = Bars(Console(stderr=True))
+    with bars.drawn():
+        yield bars
+
+
+def asking(watch: Observer) -> Callable[[str], str] | None:
+    """Asks for a passphrase beside what an observer draws; ``None`` when nobody is there."""
+    ask = asker()
+    aside = getattr(watch, "aside", None)
+    if ask is None or aside is None:
+        return ask
+
+    def ask_aside(prompt: str) -> str:
+        with aside():
+            return ask(prompt)
+
+    return ask_aside

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import catalog_option, json_option, verb
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     "benchrunner read fio fio-output.txt",
     name="read",
 )
-@click.argument("tool")
+@click.argument("tool", shell_complete=completing.tools)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--stderr", type=click.Path(path_type=Path), help="Standard error of a single FILE.")
 @catalog_option

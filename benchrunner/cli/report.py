@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import (
     catalog_option,
     data_option,
@@ -21,7 +22,14 @@ from benchrunner.cli.options import (
     "benchrunner report --page rocksdb-flash --sweep 3 --sweep 4 --output /tmp/page",
     name="report",
 )
-@click.option("--page", "workload", required=True, metavar="WORKLOAD", help="Whose page to write.")
+@click.option(
+    "--page",
+    "workload",
+    required=True,
+    metavar="WORKLOAD",
+    help="Whose page to write.",
+    shell_complete=completing.pages,
+)
 @format_option
 @click.option("--sweep", "sweeps", type=int, multiple=True, help="Only these sweeps; repeatable.")
 @click.option("--scale", help="Only trials of this scale.  [default: of the newest trial]")

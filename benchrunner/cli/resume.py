@@ -8,7 +8,6 @@ import click
 
 from benchrunner.cli.choosing import places
 from benchrunner.cli.options import (
-    asker,
     cache_option,
     catalog_option,
     data_option,
@@ -45,7 +44,7 @@ def command(
     stored runs again.
     """
     from benchrunner.cli import finishing
-    from benchrunner.cli.progress import observer
+    from benchrunner.cli.progress import asking, observer
     from benchrunner.session import Session, Settings
 
     forms = page_formats(chosen["formats"])
@@ -57,7 +56,7 @@ def command(
             jobs=chosen["jobs"],
             choices=places(cache, catalog, {}),
             wait_for_host=chosen["wait"],
-            ask=asker(),
+            ask=asking(watch),
             observer=watch,
         )
         session = Session(settings)

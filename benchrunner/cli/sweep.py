@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.choosing import choosing, make_sweep, places
 from benchrunner.cli.options import (
-    asker,
     cache_option,
     catalog_option,
     data_option,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "benchrunner sweep rocksdb-flash --versions system --scale smoke --set DURATION=10 --repeat 3",
     name="sweep",
 )
-@click.argument("workload")
+@click.argument("workload", shell_complete=completing.workloads)
 @choosing
 @data_option
 @cache_option
@@ -51,7 +51,7 @@ def command(
     Everything is stored as it happens: after a crash or Ctrl-C, `benchrunner resume` goes on.
     """
     from benchrunner.cli import finishing
-    from benchrunner.cli.progress import observer
+    from benchrunner.cli.progress import asking, observer
     from benchrunner.pipeline import begin, prepare
     from benchrunner.session import Session, Settings
 
@@ -64,7 +64,7 @@ def command(
             jobs=chosen["jobs"],
             choices=places(cache, catalog, chosen),
             wait_for_host=chosen["wait"],
-            ask=asker(),
+            ask=asking(watch),
             observer=watch,
         )
         session = Session(settings)

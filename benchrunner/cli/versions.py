@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from benchrunner.cli import completing
 from benchrunner.cli.options import (
     cache_option,
     catalog_option,
@@ -30,7 +31,7 @@ HEADINGS = ("version", "source", "ref", "note")
     "benchrunner versions rocksdb --source crate --json",
     name="versions",
 )
-@click.argument("engine")
+@click.argument("engine", shell_complete=completing.engines)
 @click.option("--source", metavar="LIST", help="Kinds of source to ask: crate,git,system.")
 @cache_option
 @catalog_option
@@ -67,7 +68,7 @@ def command(
 
 def _built(engine: Engine, refs: tuple[SourceRef, ...], cache: Path) -> set[SourceRef]:
     """The versions that the cache has for this machine's compiler; none where there is none."""
-    from benchrunner.build import RECORD, cache_key
+    from benchrunner.build import RECORD, cache_key, chosen
     from benchrunner.errors import BuildError
     from benchrunner.toolchain import find_toolchain
 
@@ -79,9 +80,13 @@ def _built(engine: Engine, refs: tuple[SourceRef, ...], cache: Path) -> set[Sour
     except BuildError:
         return set()
     folder = cache / "artifacts"
-    return {
-        ref for ref in sources if (folder / cache_key(engine, ref, toolchain) / RECORD).is_file()
-    }
+
+    def is_built(ref: SourceRef) -> bool:
+        recipes = (chosen(engine, ref), chosen(engine, ref, engine.build.driver))
+        keys = {cache_key(recipe, ref, toolchain) for recipe in recipes}
+        return any((folder / key / RECORD).is_file() for key in keys)
+
+    return {ref for ref in sources if is_built(ref)}
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

@@ -5,25 +5,57 @@ Every field's description is its reference documentation; ``docs/reference`` is 
 """
 
 from benchrunner.definitions.base import Definition, MetricId, Name, Preparation, Scalar
-from benchrunner.definitions.engines import Build, Data, Engine, Needs, Source
+from benchrunner.definitions.engines import (
+    Build,
+    Data,
+    Engine,
+    Link,
+    Needs,
+    Source,
+    SourceBuild,
+)
 from benchrunner.definitions.hosts import Host, HostLimits
 from benchrunner.definitions.metrics import Metric
-from benchrunner.definitions.pages import ChartDefinition, ColumnDefinition, Page, TableDefinition
+from benchrunner.definitions.pages import (
+    ChartDefinition,
+    ColumnDefinition,
+    LineColumn,
+    LineDefinition,
+    LinesDefinition,
+    Page,
+    TableDefinition,
+)
+from benchrunner.definitions.services import Service
 from benchrunner.definitions.sweeps import Sweep
 from benchrunner.definitions.tools import Output, Tool
-from benchrunner.definitions.workloads import Ceiling, Estimate, Rule, Step, Variant, Workload
+from benchrunner.definitions.workloads import (
+    Ceiling,
+    Check,
+    Estimate,
+    ExpandedStep,
+    Rule,
+    Step,
+    Variant,
+    Workload,
+)
 
 __all__ = [
     "Build",
     "Ceiling",
     "ChartDefinition",
+    "Check",
     "ColumnDefinition",
     "Data",
     "Definition",
     "Engine",
     "Estimate",
+    "ExpandedStep",
     "Host",
     "HostLimits",
+    "LineColumn",
+    "LineDefinition",
+    "LinesDefinition",
+    "Link",
     "Metric",
     "MetricId",
     "Name",
@@ -33,7 +65,9 @@ __all__ = [
     "Preparation",
     "Rule",
     "Scalar",
+    "Service",
     "Source",
+    "SourceBuild",
     "Step",
     "Sweep",
     "TableDefinition",

@@ -14,7 +14,14 @@ class Sweep(Definition):
 
     name: Name = Field(description="as the file is called")
     workloads: list[Name] = Field(description="workloads to run")
-    engines: dict[Name, list[str]] = Field({}, description="engine -> versions and ranges")
+    engines: dict[Name, list[str]] = Field(
+        {},
+        description="engine -> versions and ranges; no version: the engine's default. Workloads "
+        "with several engines run those named here, or all when none of theirs is",
+    )
+    policy: Literal["carry", "pristine"] | None = Field(
+        None, description="what becomes of the database between steps; default: the workload's"
+    )
     hosts: list[Name] = Field(["local"], description="hosts to run on")
     spread: bool = Field(
         default=False,
@@ -23,6 +30,7 @@ class Sweep(Definition):
     )
     variants: list[Name] = Field([], description="variants to run; empty: all")
     scale: Name | None = Field(None, description="preset; default: the workload's")
+    only: list[Name] = Field([], description="groups of steps to run; empty: all")
     set: dict[str, Scalar] = Field({}, description="parameter overrides")
     axes: dict[str, list[Scalar]] = Field(
         {}, description="parameter -> values; every combination runs"

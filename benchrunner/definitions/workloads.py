@@ -6,8 +6,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from benchrunner.definitions.base import Definition, MetricId, Name, Preparation, Scalar
+from benchrunner.definitions.base import (
+    Definition,
+    MetricId,
+    Name,
+    NameOrNone,
+    Preparation,
+    Scalar,
+)
 from benchrunner.definitions.pages import Page
+from benchrunner.definitions.services import Service  # noqa: TC001 - pydantic needs it
 
 
 class Variant(Definition):
@@ -15,13 +23,16 @@ class Variant(Definition):
 
     name: Name = Field(description="as --variants and pages show it")
     title: str = Field("", description="what it means, for the reader")
-    options: dict[str, Scalar] = Field(
+    options: dict[str, Scalar | list[str]] = Field(
         {}, description="flags for the steps whose tool is the engine's own"
     )
     wrap: list[str] = Field([], description="command prefix, e.g. numactl --interleave=all")
     env: dict[str, str] = Field({}, description="environment added to every step")
-    needs: list[Literal["direct-io"]] = Field(
-        [], description="what the host must offer, else the variant's trials are skipped"
+    needs: list[Literal["direct-io", "numactl", "jemalloc"]] = Field(
+        [],
+        description="what the host must offer, else the variant's trials are skipped; numactl: "
+        "where there is one NUMA node they run, and are marked as without effect; jemalloc: "
+        "libjemalloc.so.2, as LD_PRELOAD finds it",
     )
 
 
@@ -36,13 +47,32 @@ class Step(Definition):
     part_of: Name | None = Field(
         None, description="the earlier step whose test this step completes"
     )
+    each: str = Field(
+        "",
+        description="parameter that holds a list as text (`1,2,4`): the step becomes one step for "
+        "each value, in order, called NAME-VALUE, and inside it the parameter is that value",
+    )
     state: Literal["creates", "keeps", "changes"] = Field(
-        "keeps", description="what it does to the database: makes it, leaves it, alters it"
+        "keeps",
+        description="what it does to the database: makes it, leaves it, alters it; where a second "
+        "step of the engine's own tool makes it, the first database is deleted before",
     )
     measure: bool = Field(default=True, description="whether its numbers are shown")
     use: list[Name] = Field([], description="argument sets merged first, in order")
     args: dict[str, Scalar | list[str]] = Field(
         {}, description="flags; lists are joined by commas, texts are templates over parameters"
+    )
+    words: list[str] = Field(
+        [], description="words after the flags, as they are; texts are templates over parameters"
+    )
+    services: list[Name] = Field([], description="services that must be ready while it runs")
+    group: NameOrNone = Field(
+        "",
+        description="one of `groups`: --only chooses groups, and a step that failed stops those of "
+        "its own group only",
+    )
+    engine: NameOrNone = Field(
+        "", description="one of `also`: the engine whose build its program is; default: the job's"
     )
     phase: str | None = Field(None, description="benchmark inside the output that the page shows")
     threads: Scalar | None = Field(None, description="threads measured, for the usec/op check")
@@ -60,6 +90,13 @@ class Step(Definition):
     )
 
 
+class ExpandedStep(Step):
+    """One of the steps that a step with ``each`` becomes; made by ``unfolding``, never written."""
+
+    family: Name = Field(description="name of the step that was written")
+    value: Scalar = Field(description="this step's value of the parameter that `each` names")
+
+
 class Rule(Definition):
     """What to do with a flag that some versions do not know."""
 
@@ -70,8 +107,19 @@ class Rule(Definition):
         description="drop, rename, refuse: where it is not known; set another value: in any case"
     )
     to: str | None = Field(None, description="rename, set: the flag given instead")
-    value: Scalar | None = Field(None, description="rename, set: the value given instead")
+    value: Scalar | None = Field(
+        None,
+        description="rename, set: the value given instead; a text is a template over the "
+        "workload's parameters and `asked`, the value asked for",
+    )
     reason: str = Field("", description="stored with what became of the flag")
+
+
+class Check(Definition):
+    """What must hold of the parameters, else a sweep is refused before anything starts."""
+
+    that: str = Field(description="expression over the parameters: A >= 2 * B")
+    why: str = Field(description="sentence that says what goes wrong otherwise")
 
 
 class Ceiling(Definition):
@@ -80,7 +128,8 @@ class Ceiling(Definition):
     workload: Name = Field(description="the workload that measures it")
     taints: dict[MetricId, str] = Field(
         {},
-        description="metric of a step -> the ceiling's metric that it may not come within 5 % of",
+        description="metric of a step -> the ceiling's metric that it may not come within 5 % of; "
+        "one that host-numbers gives counts once that was run",
     )
 
 
@@ -97,7 +146,20 @@ class Workload(Definition):
     name: Name = Field(description="as the file is called")
     title: str = Field(description="as pages show it")
     source: str = Field("", description="which page, paper or script this reproduces")
-    engine: Name = Field(description="the engine under test")
+    engine: NameOrNone = Field(
+        "", description="the engine under test; exactly one of engine and engines"
+    )
+    engines: list[Name] = Field(
+        [], description="the engines that it compares, in the page's order; a sweep takes all"
+    )
+    also: dict[Name, str] = Field(
+        {},
+        description="engine -> version: engines whose programs some steps run besides, as their "
+        "`engine` says; templates over parameters. One that cannot be had or built skips its steps",
+    )
+    groups: dict[Name, str] = Field(
+        {}, description="groups of steps and their titles: sections of the page, in order"
+    )
     policy: Literal["carry", "pristine"] = Field(
         "carry",
         description="carry: a step gets the database as left; pristine: as it was after loading",
@@ -113,7 +175,7 @@ class Workload(Definition):
         [Variant(name="None")], description="overlays that a sweep compares"
     )
     compression: str = Field("", description="codec the build must have; {PARAM} is replaced")
-    args: dict[Name, dict[str, Scalar]] = Field({}, description="named argument sets")
+    args: dict[Name, dict[str, Scalar | list[str]]] = Field({}, description="named argument sets")
     pinned: dict[str, Scalar] = Field(
         {}, description="defaults that moved between versions, fixed unless --as-shipped"
     )
@@ -123,11 +185,24 @@ class Workload(Definition):
     )
     rule: list[Rule] = Field([], description="flags that some versions do not know")
     estimate: Estimate = Field(Estimate(), description="what a trial needs")
+    data_on: Literal["", "memory"] = Field(
+        "",
+        description="memory: databases lie on a tmpfs, mounted for the sweep where that is "
+        "permitted, with room for estimate.disk; write-ahead logs stay on a device "
+        "(rocksdb-in-memory.md); empty: on a device",
+    )
+    check: list[Check] = Field([], description="what must hold of the parameters")
+    gives: dict[MetricId, str] = Field(
+        {},
+        description="metric -> pattern of steps: the best that one of them reached at the default "
+        "scale is a ceiling of the host for every later sweep",
+    )
     ceiling: Ceiling | None = Field(
         None, description="what the host's device can do, measured before the sweep"
     )
     before: list[Preparation] = Field(
         [], description="what is done before every measured step that does not say it itself"
     )
+    services: list[Service] = Field([], description="servers that steps need")
     steps: list[Step] = Field(description="in order")
     page: Page = Field(Page(), description="what its page shows")

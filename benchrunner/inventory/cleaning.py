@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from benchrunner import workdir
+from benchrunner import memory_disk, workdir
 from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
 from benchrunner.host_places import cache_dir, reach, roots
 from benchrunner.host_session import supervisor_on
@@ -128,11 +128,16 @@ def clean(session: Session, host: Host, *, everything: bool, dry: bool) -> Itera
             return
         with _at_work(session, host, transport, places, everything=everything) as right:
             found = _found(session, transport, _work_dirs(host, places), cache)
+            kept: list[str] = []
             for one in found:
                 # Our own supervisor's folder has no name that anybody else's could have.
                 if not right.supervisor.startswith(f"{one.folders[0][1]}/"):
                     right.lease.check()
-                    yield _gone(transport, right, one)
+                    outcome = _gone(transport, right, one)
+                    kept += [path for _, path in one.folders if outcome.word == "kept"]
+                    yield outcome
+            right.lease.check()
+            _give_memory_back(transport, places.work, kept)
     finally:
         transport.close()
 
@@ -173,7 +178,17 @@ def _at_work(
 
 def _work_dirs(host: Host, places: Roots) -> tuple[str, ...]:
     """Every folder of a host that trials may have used, whichever options they were given."""
-    return tuple(dict.fromkeys((*places.claimed, *host.data, *host.wal)))
+    in_memory = memory_disk.folders(places.work)
+    return tuple(dict.fromkeys((*places.claimed, *host.data, *host.wal, *in_memory)))
+
+
+def _give_memory_back(transport: Transport, work: str, kept: Sequence[str]) -> None:
+    """Unmounts the memory disk, unless a database that is still wanted lies on it."""
+    mounted, shared = memory_disk.folders(work)
+    if not any(path.startswith(f"{mounted}/") for path in kept):
+        memory_disk.unmount(transport, work)
+    if not any(path.startswith(f"{shared}/") for path in kept):
+        memory_disk.leave_shared(transport, work)
 
 
 # ---------------------------------------------------------------- looking

@@ -66,7 +66,7 @@ def trust_way(session: Session, host: Host, agree: Callable[[Doubt], bool]) -> T
     files = {hop.known_as: hop.known_hosts[0] for hop in hops if hop.known_hosts}
     added: list[OfferedKey] = []
     while True:
-        offered = offered_key(host, hosts=hosts, ask=session.settings.ask)
+        offered = offered_key(host, hosts=hosts, keys=session.keys)
         if offered.known == "same":
             return Trusted(tuple(added), offered)
         if offered.known == "revoked":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from benchrunner.model import Command, Handle
     from benchrunner.workdir import FreshFolders
@@ -83,6 +83,10 @@ class Launcher(Protocol):
 
     def stop(self, handle: Handle, grace_s: float) -> RunState:
         """Ends whatever is left of the run, and returns once nothing is; a finished run stays."""
+        ...
+
+    def port(self, arguments: Sequence[str], timeout_s: float) -> Mapping[str, Any]:
+        """What the host says of one of its TCP ports; the words are ``br-supervise port``'s."""
         ...
 
     def wait(self, handle: Handle, on_tick: Tick | None = None) -> RunState:

@@ -28,7 +28,8 @@ _TAKEN = 3
 """Exit code of the supervisor when the folder holds a run already."""
 _SHORT_S = 60.0
 _FASTEST_S, _SLOWEST_S, _SHARE = 0.001, 0.25, 0.05
-_TICK_S = 0.25
+_TICK_S, _FIRST_TICK_S = 0.25, 0.06
+"""How often whoever watches is told; early once, so that a step that runs is soon known to run."""
 _AWAIT_S = 0.02
 """How long a start stays on the host to see the end of a run that is over at once: that saves a
 round trip, and nobody who runs for longer notices."""
@@ -102,6 +103,13 @@ class DirectLauncher:
         self._must(self._run(argv, grace_s + _SHORT_S), handle.run_dir)
         return self.poll(handle)
 
+    def port(self, arguments: Sequence[str], timeout_s: float) -> dict[str, Any]:
+        """What the host says of one of its TCP ports: see ``br-supervise port``."""
+        done = self._run([self._supervisor, "port", *arguments], timeout_s + _SHORT_S)
+        self._must(done, f"port {arguments[1]}")
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
     def wait(self, handle: Handle, on_tick: Tick | None = None) -> RunState:
         """See ``Launcher.wait``. Looks soon at first, then every twentieth of the time gone by."""
         ended = self._ended.pop(handle.run_dir, None)
@@ -126,7 +134,8 @@ class DirectLauncher:
                 time.sleep(pause_s)
             return state
         # The far end tells at once; in between it is only asked for the sake of whoever watches.
-        waited = self._transport.wait_run(handle.run_dir, max(pause_s, _TICK_S))
+        slice_s = max(pause_s, _TICK_S) if waited_s > _FIRST_TICK_S else _FIRST_TICK_S
+        waited = self._transport.wait_run(handle.run_dir, slice_s)
         status = json.loads(waited.status_bytes) if waited.status_bytes else None
         return RunState(waited.state, status, waited.stdout_bytes, waited.stderr_bytes)
 

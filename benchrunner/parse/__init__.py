@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from benchrunner.errors import ConfigurationError, OutputNotRecognisedError
-from benchrunner.parse import db_bench, fio, rules
+from benchrunner.parse import db_bench, fio, hostbench, iperf3, openssl, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +33,11 @@ PARSERS = {
         db_bench.PARSER_VERSION, lambda out, err, _: db_bench.parse_db_bench(out, err)
     ),
     "fio": Parser(fio.PARSER_VERSION, lambda out, err, _: fio.parse_fio(out, err)),
+    "hostbench": Parser(
+        hostbench.PARSER_VERSION, lambda out, err, _: hostbench.parse_hostbench(out, err)
+    ),
+    "iperf3": Parser(iperf3.PARSER_VERSION, lambda out, err, _: iperf3.parse_iperf3(out, err)),
+    "openssl": Parser(openssl.PARSER_VERSION, lambda out, err, _: openssl.parse_openssl(out, err)),
     "rules": Parser(
         rules.PARSER_VERSION, lambda out, err, output: rules.parse_rules(out, output, err)
     ),

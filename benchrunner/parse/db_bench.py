@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchrunner.parse.text import Text
 
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 WARM_UP = "warm-up"
 INTERVAL = "interval"
 """Role of database figures from a dump printed while a phase was still running.
@@ -35,7 +35,7 @@ the number of the phase among those that printed interval lines.
 MAX_ERRORS_KEPT = 3
 
 _FACT = re.compile(
-    r"(?P<name>RocksDB|Date|CPU|CPUCache|Keys|Values|Entries|Prefix|Compression|Memtablerep"
+    r"(?P<name>RocksDB|Engine|Driver|Date|CPU|CPUCache|Keys|Values|Entries|Prefix|Compression|Memtablerep"
     r"|Compression manager|entries_per_batch|Write rate):?(?: =)? +(?P<text>\S.*)"
 )
 _SEED = re.compile(r"Set seed to (?P<seed>\d+) because")
@@ -66,6 +66,7 @@ def parse_db_bench(stdout: Text, stderr: Text = ()) -> Parsed:
     return log.parsed()
 
 
+_TWO_PARTS = "readwhilewriting"
 _WITHOUT_OPERATIONS = frozenset({"compact", "compact0", "compact1", "flush", "waitforcompaction"})
 """Benchmarks that have a result line and never print interval lines."""
 
@@ -115,14 +116,17 @@ class _Log:
     def parsed(self) -> Parsed:
         names = [p.result.phase for p in self.phases if p.result.phase not in _WITHOUT_OPERATIONS]
         series = self.throughput.series(names)
-        known_header = "version" in self.facts or {"keys", "entries"} <= self.facts.keys()
+        known_header = {"version", "engine"} & self.facts.keys() or {
+            "keys",
+            "entries",
+        } <= self.facts.keys()
         if not (self.phases or self.dumps or self.intervals or known_header or self.errors):
             raise OutputNotRecognisedError(
                 "the text is not db_bench's output: it has no result line (name : N micros/op), "
                 "no RocksDB header and no statistics",
                 "check that the file is complete and that the tool's name is right",
             )
-        unique = {found[:4]: found for found in self._measurements()}
+        unique = {found[:4]: found for found in map(self._by_part, self._measurements())}
         return Parsed(
             measurements=tuple(unique.values()),
             taints=tuple(self.taints.values()),
@@ -130,6 +134,14 @@ class _Log:
             series=series,
             facts=self.facts,
         )
+
+    def _by_part(self, found: Measurement) -> Measurement:
+        """Our own driver names the two parts of readwhilewriting; they become roles of it."""
+        if "engine" not in self.facts or not (found.phase or "").startswith(_TWO_PARTS):
+            return found
+        if found.phase == _TWO_PARTS:
+            return found._replace(role=found.role or "reader")
+        return found._replace(phase=_TWO_PARTS, role="writer")
 
     def _measurements(self) -> list[Measurement]:
         found: list[Measurement] = []
@@ -197,7 +209,7 @@ class _Stream:
         facts = ("Rocks", "Date:", "CPU: ", "CPUCa", "Keys:", "Value", "Entri", "Prefi", "entri")
         dump = ("Uptim", "Flush", "AddFi", "Cumul", "Stall", "Write", "Level", "Prior")
         return {
-            **dict.fromkeys((*facts, "Compr", "Memta"), self._fact),
+            **dict.fromkeys((*facts, "Compr", "Memta", "Engin", "Drive"), self._fact),
             **dict.fromkeys((*dump, "  L0 ", " Sum "), self._dump_line),
             "Set s": self._seed,
             "WARNI": self._warning,

@@ -6,7 +6,6 @@ which nothing was done, and a percentile that was not measured (--gtod_reduce=1)
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 from benchrunner.errors import ConfigurationError, OutputNotRecognisedError
 from benchrunner.model import Measurement, Parsed
 from benchrunner.parse.figure import number
+from benchrunner.parse.json_text import find_document, read_whole, records_at, value_at
 from benchrunner.parse.text import Lines
 from benchrunner.units import parse_count, parse_duration_s, parse_size_bytes
 
 if TYPE_CHECKING:
     from benchrunner.parse.text import Text
 
-PARSER_VERSION = 1
-MAX_CHARACTERS = 64 << 20
-"""fio's JSON must be held as a whole to be read; a thousand jobs take about 10 MB."""
-
+PARSER_VERSION = 2
 _DIRECTIONS = ("read", "write", "trim")
 _PERCENTILES = {
     "50.000000": "p50_us",
@@ -49,32 +46,13 @@ def parse_fio(stdout: Text, stderr: Text = ()) -> Parsed:
     Raises:
         OutputNotRecognisedError: neither is in the text.
     """
-    reader = Lines(stdout)
-    lines, size = [], 0
-    for line in reader:
-        size += len(line) + 1
-        if size > MAX_CHARACTERS:
-            break
-        lines.append(line)
-    document = _document("\n".join([*lines, reader.rest]))
+    lines, rest = read_whole(stdout)
+    document = find_document("\n".join([*lines, rest]), "jobs", list)
     parsed = _from_json(document) if document is not None else _from_text(lines)
     complaints = tuple(line for line in Lines(stderr) if line.startswith("fio: "))
     if complaints and not parsed.measurements:
         return Parsed((), problems=(*parsed.problems, f"fio reports: {complaints[0]}"))
     return parsed
-
-
-def _document(text: str) -> dict[str, Any] | None:
-    """The first JSON object with ``jobs`` that starts at the beginning of a line."""
-    decoder = json.JSONDecoder(parse_int=float)
-    for start in re.finditer(r"^\{", text, re.MULTILINE):
-        try:
-            document, _ = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(document, dict) and isinstance(document.get("jobs"), list):
-            return document
-    return None
 
 
 # ---------------------------------------------------------------- JSON
@@ -90,11 +68,11 @@ def _from_json(document: dict[str, Any]) -> Parsed:
         name = job["jobname"]
         runs[name] += 1
         found += _job(name, runs[name], job)
-        error = _value(job.get("error"))
+        error = value_at(job.get("error"))
         if error:
             problems.append(f"fio job {name} ended with error {error:.0f}")
-    for disk in _records(document.get("disk_util")):
-        percent = _value(disk.get("util"))
+    for disk in records_at(document, "disk_util"):
+        percent = value_at(disk.get("util"))
         if percent is not None:
             found.append(Measurement(None, 1, str(disk.get("name")), "device_util_pct", percent))
     if not found and not problems:
@@ -104,24 +82,21 @@ def _from_json(document: dict[str, Any]) -> Parsed:
     return Parsed(tuple(found), problems=tuple(problems), facts=facts)
 
 
-def _records(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
 def _job(name: str, run: int, job: dict[str, Any]) -> list[Measurement]:
     values: dict[tuple[str | None, str], float | None] = {
-        (None, "cpu_user_pct"): _value(job.get("usr_cpu")),
-        (None, "cpu_sys_pct"): _value(job.get("sys_cpu")),
-        (None, "ctx_total"): _value(job.get("ctx")),
+        (None, "cpu_user_pct"): value_at(job.get("usr_cpu")),
+        (None, "cpu_sys_pct"): value_at(job.get("sys_cpu")),
+        (None, "ctx_total"): value_at(job.get("ctx")),
     }
     for direction in _DIRECTIONS:
         io = job.get(direction)
-        if isinstance(io, dict) and _value(io.get("io_bytes", io.get("io_kbytes"))):
+        if isinstance(io, dict) and value_at(io.get("io_bytes", io.get("io_kbytes"))):
             values.update({(direction, key): v for key, v in _io(direction, io).items()})
     sync = job.get("sync")
     if isinstance(sync, dict):
         latency = _latency(sync, "lat").items()
         values.update({(None, f"fsync_{key}"): value for key, value in latency})
+        values[None, "fsync_per_sec"] = _syncs_per_s(job, sync)
     return [
         Measurement(name, run, role, metric, value)
         for (role, metric), value in values.items()
@@ -129,14 +104,20 @@ def _job(name: str, run: int, job: dict[str, Any]) -> list[Measurement]:
     ]
 
 
+def _syncs_per_s(job: dict[str, Any], sync: dict[str, Any]) -> float | None:
+    """Over the time in which it wrote; fio counts none unless it times them."""
+    syncs, run_time_ms = value_at(sync, "total_ios"), value_at(job, "write", "runtime")
+    return syncs * 1000.0 / run_time_ms if syncs and run_time_ms else None
+
+
 def _io(direction: str, io: dict[str, Any]) -> dict[str, float | None]:
-    bytes_per_s = _value(io.get("bw_bytes"))
-    kib_per_s = _value(io.get("bw"))
+    bytes_per_s = value_at(io.get("bw_bytes"))
+    kib_per_s = value_at(io.get("bw"))
     if bytes_per_s is None and kib_per_s is not None:
         bytes_per_s = kib_per_s * 1024.0
-    run_time_ms = _value(io.get("runtime"))
+    run_time_ms = value_at(io.get("runtime"))
     return {
-        f"{direction}_iops": _value(io.get("iops")),
+        f"{direction}_iops": value_at(io.get("iops")),
         f"{direction}_mb_per_sec": None if bytes_per_s is None else bytes_per_s / _MIB,
         "elapsed_s": None if run_time_ms is None else run_time_ms / 1000.0,
         **{f"clat_{key}": value for key, value in _latency(io, "clat").items()},
@@ -152,22 +133,16 @@ def _latency(section: dict[str, Any], name: str) -> dict[str, float | None]:
         percentiles = latency.get("percentile")
         percentiles = percentiles if isinstance(percentiles, dict) else {}
         # Without a count nothing was timed, and the zeros printed beside it mean nothing.
-        if not _value(latency.get("N")) and not any(map(_value, percentiles.values())):
+        if not value_at(latency.get("N")) and not any(map(value_at, percentiles.values())):
             return {}
         values = {metric: percentiles.get(text) for text, metric in _PERCENTILES.items()}
         values.update(mean_us=latency.get("mean"), max_us=latency.get("max"))
         return {
             metric: number_ / per_us
             for metric, value in values.items()
-            if (number_ := _value(value)) is not None
+            if (number_ := value_at(value)) is not None
         }
     return {}
-
-
-def _value(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return number(repr(float(value)))
 
 
 # ---------------------------------------------------------------- text

@@ -64,6 +64,9 @@ _OWN = (
 )  # fmt: skip
 """Names and places that differ between machines of one kind."""
 _OWN_WORDS = re.compile(r"\b(root|BOOT_IMAGE|resume|initrd|rd\S*|ip|hostname)=\S*|\S*UUID=\S*")
+_MEMORY = "memory.total_kib"
+_NODE_MEMORY = re.compile(r"numa\.nodes\.\d+\.memory_kib")
+"""A guest's kernel counts memory of a node when it is first used, as long as the total stays."""
 _ALIKE_SHARE = 0.02
 """Sizes in KiB of equal machines differ by what firmware and file systems take."""
 
@@ -85,10 +88,12 @@ def changes(old: HostFacts, new: HostFacts) -> tuple[Change, ...]:
     """What differs between two visits, the most telling first; what moves by itself is left out."""
     before, after = dict(_flat(old.facts)), dict(_flat(new.facts))
     paths = dict.fromkeys((*before, *after))
+    is_same_memory = before.get(_MEMORY) == after.get(_MEMORY)
     found = [
         Change(path, before.get(path), after.get(path))
         for path in paths
         if before.get(path) != after.get(path)
+        and not (is_same_memory and _NODE_MEMORY.fullmatch(path))
     ]
     return tuple(sorted(found, key=lambda change: (_rank(change.path), change.path)))
 

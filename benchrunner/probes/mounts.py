@@ -1,6 +1,7 @@
 """Whether what should be mounted is mounted, lest databases grow on the root file system unnoticed.
 
-In: a transport, a directory and what should be there. Out: a ``Check``; nothing is mounted.
+In: a transport, a directory and what should be there. Out: a ``Check``, or what it is on; nothing
+is mounted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from benchrunner.transports import Transport
 
 _LIMIT_S = 60.0
+_CAP_SYS_ADMIN = 1 << 21
 _SCRIPT = r"""
 directory=$1
 while [ ! -d "$directory" ]; do directory=$(dirname -- "$directory"); done
@@ -48,16 +50,34 @@ def check_mounted(transport: Transport, directory: str, wanted: str) -> Check:
         wanted: The value there: a file system's type, a device, or empty for anything.
     """
     device = wanted if wanted.startswith("/") else ""
+    mount, resolved = _looked(transport, directory, device)
+    if mount is None:
+        return Check("mounted", None, f"what {directory} is on cannot be told: {resolved}")
+    return mounted(mount, directory, resolved if device else wanted, wanted)
+
+
+def mount_below(transport: Transport, directory: str) -> Mount | None:
+    """What a directory is on, or would be; ``None`` when the host does not tell."""
+    return _looked(transport, directory, "")[0]
+
+
+def may_mount(transport: Transport) -> bool:
+    """Whether the kernel lets us mount file systems there: root, and not confined."""
+    status = transport.read("/proc/self/status").decode(errors="replace")
+    found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)$", status, re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) & _CAP_SYS_ADMIN)
+
+
+def _looked(transport: Transport, directory: str, device: str) -> tuple[Mount | None, str]:
+    """What a directory is on, and the device without symbolic links; or why that is not known."""
     done = transport.run(["sh", "-c", _SCRIPT, "sh", directory, device], timeout_s=_LIMIT_S)
     lines = done.stdout.decode(errors="surrogateescape").splitlines()
     if len(lines) < 3:
-        why = done.stderr.decode(errors="replace").strip() or "df says nothing"
-        return Check("mounted", None, f"what {directory} is on cannot be told: {why}")
+        return None, done.stderr.decode(errors="replace").strip() or "df says nothing"
     usage, resolved, source, *mountinfo = lines
     point = re.sub(r"^.*?\s\d+\s+\d+\s+\d+\s+\S+\s+(?=/)", "", usage)
     found = mount_of(mountinfo, point)
-    mount = Mount(point, found.kind if found else "", source)
-    return mounted(mount, directory, resolved if device else wanted, wanted)
+    return Mount(point, found.kind if found else "", source), resolved
 
 
 def mounted(mount: Mount, directory: str, wanted: str, written: str = "") -> Check:
@@ -75,7 +95,7 @@ def mounted(mount: Mount, directory: str, wanted: str, written: str = "") -> Che
         return _check(ok=True, evidence=where, remedy="")
     written = written or wanted
     if wanted.startswith("/"):
-        remedy = f"sudo mount {shlex.quote(written)} {shlex.quote(directory)}"
+        remedy = _mounting(shlex.quote(written), directory)
         if mount.point == "/":
             evidence = f"{directory} is on the root file system, and {written} was to be mounted"
             return _check(ok=False, evidence=evidence, remedy=remedy)
@@ -84,8 +104,13 @@ def mounted(mount: Mount, directory: str, wanted: str, written: str = "") -> Che
         return _check(ok=False, evidence=f"{where}, and not on {written}", remedy=remedy)
     if mount.kind == wanted:
         return _check(ok=True, evidence=where, remedy="")
-    remedy = f"sudo mount -t {shlex.quote(wanted)} DEVICE {shlex.quote(directory)}"
+    remedy = _mounting(f"-t {shlex.quote(wanted)} DEVICE", directory)
     return _check(ok=False, evidence=f"{where}, and not on {wanted}", remedy=remedy)
+
+
+def _mounting(what: str, directory: str) -> str:
+    place = shlex.quote(directory)
+    return f"sudo mkdir -p {place} && sudo mount {what} {place}"
 
 
 def _check(*, ok: bool, evidence: str, remedy: str) -> Check:

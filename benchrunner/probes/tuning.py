@@ -29,7 +29,7 @@ from benchrunner.probes.settings import (
 from benchrunner.probes.text import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from benchrunner.transports import Transport
 
@@ -358,7 +358,21 @@ def _script(where: HostSettings, verb: str, *args: str, given: bytes | None = No
     return done.stdout.decode(errors="replace")
 
 
-def described(entries: Iterable[Entry]) -> tuple[str, ...]:
+def put_back(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Lines for entries whose old value is back."""
+    return _lines_for(entries, lambda e: f"is {e.old} again, and was {e.new or 'reset'}")
+
+
+def changed(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Lines for entries whose old value is not back."""
+    return _lines_for(entries, lambda e: f"was {e.old}, and was {_became(e)}")
+
+
+def _became(entry: Entry) -> str:
+    return "reset by another setting" if entry.new is None else f"set to {entry.new}"
+
+
+def _lines_for(entries: Iterable[Entry], told: Callable[[Entry], str]) -> tuple[str, ...]:
     """One line for each entry, as people read it; many files with the same values are one line."""
     counted: dict[Entry, int] = {}
     for entry in entries:
@@ -367,7 +381,7 @@ def described(entries: Iterable[Entry]) -> tuple[str, ...]:
     lines = []
     for entry, count in counted.items():
         what = f"{entry.setting}: {entry.path}" + (f" and {count - 1} more" if count > 1 else "")
-        lines.append(f"{what}: {entry.old} -> {entry.new or 'whatever came of it'}")
+        lines.append(f"{what} {told(entry)}")
     return tuple(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -10,52 +11,77 @@ from benchrunner.definitions import ChartDefinition, ColumnDefinition, TableDefi
 from benchrunner.report.anchors import Anchors
 from benchrunner.report.charts import build_chart
 from benchrunner.report.facts import host_view
+from benchrunner.report.families import Family, families
 from benchrunner.report.footnotes import Footnotes
-from benchrunner.report.format import clean, fill
+from benchrunner.report.format import clean, fill, param_text
+from benchrunner.report.lines import line_metrics, line_tables
 from benchrunner.report.lookup import step_outcome, values_of, varying
+from benchrunner.report.order import ordered_cells
 from benchrunner.report.sections import build_lines, commands, flag_tables, metric_views, provenance
-from benchrunner.report.tables import build_table, ordered_cells
-from benchrunner.report.view import AppendixView, PageView, TestView
+from benchrunner.report.tables import build_tables
+from benchrunner.report.view import AppendixView, ContentView, PageView, PartView, TestView
 
 if TYPE_CHECKING:
-    from benchrunner.definitions import Step
+    from collections.abc import Mapping, Sequence
+
     from benchrunner.report.input import Cell, ReportData
+    from benchrunner.report.tables import PlacedTable
+    from benchrunner.report.view import ChartView
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A test's place on the page: what it shows, and the anchors of its headings."""
+
+    family: Family
+    title: str
+    anchor: str
+    parts: Mapping[str, str]
+    """Engine -> anchor, where something is shown for each engine under a heading of its own."""
 
 
 def build_page(data: ReportData) -> PageView:
     """Return the page of a workload: the same for every markup."""
     anchors, notes = Anchors(), Footnotes()
     tables = page_tables(data)
-    heads = [step for step in data.workload.steps if _is_test(data, step, tables)]
-    headings: list[tuple[str, str]] = [("Setup", anchors.take("Setup"))]
-    titles = {step.name: _filled(data, step, step.title) or step.name for step in heads}
-    taken = {step.name: anchors.take(titles[step.name]) for step in heads}
-    headings += [(titles[name], anchor) for name, anchor in taken.items()]
-    appendix = _appendix(data, anchors, headings)
-    flags = flag_tables(newest_first(data))
+    contents = [ContentView("Setup", anchors.take("Setup"))]
+    sections = [
+        _section(data, one, anchors) for one in families(data.workload) if _is_test(data, one)
+    ]
+    groups = [(name, anchors.take(data.workload.groups[name])) for name in _groups(data)]
+    contents += [ContentView(data.workload.groups[name], anchor) for name, anchor in groups]
+    for section in sections:
+        contents.append(ContentView(section.title, section.anchor))
+        contents += [
+            ContentView(data.engine_titles.get(engine, engine), anchor, level=1)
+            for engine, anchor in section.parts.items()
+        ]
+    appendix = _appendix(data, anchors, contents)
+    flags = flag_tables(newest_first(data), data.engine_titles)
     closing = ["Provenance", *(["Flags"] if flags else []), "Metrics"]
-    headings += [(title, anchors.take(title)) for title in closing]
-    used = _used_metrics(tables)
+    contents += [ContentView(title, anchors.take(title)) for title in closing]
+    used = tuple(dict.fromkeys((*_used_metrics(tables), *line_metrics(data.workload))))
     metric_anchors = {name: anchors.take(name) for name in used}
     tests = tuple(
-        _test(data, step, (titles[step.name], taken[step.name]), notes, metric_anchors)
-        for step in heads
-    )
+        _group(data, name, anchor, notes, metric_anchors)
+        for name, anchor in groups
+    )  # fmt: skip
+    tests += tuple(_test(data, section, notes, metric_anchors) for section in sections)
     if notes.texts:
-        headings.append(("Footnotes", anchors.take("Footnotes")))
+        contents.append(ContentView("Footnotes", anchors.take("Footnotes")))
     return PageView(
         name=data.workload.name,
         title=data.workload.page.title or data.workload.title,
         subtitle=_subtitle(data),
         intro=tuple(filter(None, fill(data.workload.page.intro, data.params, {}).split("\n\n"))),
-        contents=tuple(headings),
+        contents=tuple(contents),
         hosts=tuple(host_view(data, host) for host in _hosts(data)),
-        builds=build_lines(newest_first(data)),
+        builds=build_lines(newest_first(data), data.engine_titles),
         setup=tuple(fill(line, data.params, {}) for line in data.workload.page.setup),
-        params=tuple((name, str(value)) for name, value in data.params.items()),
+        params=tuple((name, param_text(value)) for name, value in data.params.items()),
         tests=tests,
         appendix=appendix,
-        provenance=provenance(newest_first(data)),
+        provenance=provenance(newest_first(data), data.engine_titles),
         flags=flags,
         metrics=metric_views(data, used, metric_anchors),
         footnotes=tuple(notes.texts),
@@ -65,18 +91,18 @@ def build_page(data: ReportData) -> PageView:
 def newest_first(data: ReportData) -> tuple[Cell, ...]:
     """Return the cells in the order of the page's rows."""
     keys = ("engine", "version:desc", "variant", "host", *varying(data.cells))
-    return ordered_cells(data.cells, keys, [variant.name for variant in data.workload.variants])
+    return ordered_cells(data.cells, keys, data.workload)
 
 
 def page_tables(data: ReportData) -> tuple[TableDefinition, ...]:
     """Return the workload's tables; without any, one for each test with all that was measured."""
-    if data.workload.page.tables:
+    if data.workload.page.tables or data.workload.page.lines:
         return tuple(data.workload.page.tables)
     tables: list[TableDefinition] = []
-    for step in data.workload.steps:
-        found = _measured_ids(data, step)
-        if step.measure and step.part_of is None and found:
-            tables.append(TableDefinition(step=step.name, columns=list(found)))
+    for family in families(data.workload):
+        found = _measured_ids(data, family)
+        if family.first.measure and family.first.part_of is None and found:
+            tables.append(TableDefinition(step=family.name, columns=list(found)))
     return tuple(tables)
 
 
@@ -91,21 +117,77 @@ def named_tables(data: ReportData) -> tuple[tuple[str, TableDefinition], ...]:
     return tuple((name.replace("~", "-"), table) for name, table in named.items())
 
 
-def _measured_ids(data: ReportData, step: Step) -> tuple[str, ...]:
+def _measured_ids(data: ReportData, family: Family) -> tuple[str, ...]:
     seen = {
         metric
         for cell in data.cells
-        for counted in step_outcome(cell, step.name).steps
+        for step in family.steps
+        for counted in step_outcome(cell, step).steps
         for phase, _, role, metric in counted.measurements
-        if role is None and phase in (None, step.phase)
+        if role is None and phase in (None, family.first.phase)
     }
     return tuple(name for name in data.metrics if name in seen)
 
 
-def _is_test(data: ReportData, step: Step, tables: tuple[TableDefinition, ...]) -> bool:
-    if step.part_of is not None:
+def _is_test(data: ReportData, family: Family) -> bool:
+    if family.first.part_of is not None or family.first.group:
         return False
-    return step.measure or any(table.step == step.name for table in tables)
+    names = {family.name, *family.steps}
+    return family.first.measure or any(table.step in names for table in page_tables(data))
+
+
+def _section(data: ReportData, family: Family, anchors: Anchors) -> _Section:
+    title = _filled(data, family, family.first.title) or family.name
+    anchor = anchors.take(title)
+    split = any("engine" in table.split for table in _tables_of(data, family))
+    split = split or any(chart.split for chart in _charts_of(data, family))
+    engines = dict.fromkeys(cell.engine for cell in newest_first(data)) if split else {}
+    parts = {name: anchors.take(data.engine_titles.get(name, name)) for name in engines}
+    return _Section(family, title, anchor, parts)
+
+
+def _groups(data: ReportData) -> list[str]:
+    """The groups of which something ran, and those that have no steps."""
+    ran = {step for cell in data.cells for trial in cell.trials for step in trial.steps}
+    own = {name: [s.name for s in data.workload.steps if s.group == name]
+           for name in data.workload.groups}  # fmt: skip
+    return [name for name, steps in own.items() if not steps or ran.intersection(steps)]
+
+
+def _group(
+    data: ReportData, name: str, anchor: str, notes: Footnotes, anchors: Mapping[str, str]
+) -> TestView:
+    """The section of a group of steps: its lines, then what its steps show besides."""
+    own = [family for family in families(data.workload) if family.first.group == name]
+    steps = [step for family in own for step in family.steps]
+    tables = list(line_tables(data, name, notes, anchors))
+    tables += [
+        placed.view
+        for title, table in named_tables(data)
+        if any(_shows(table.step, family) for family in own)
+        for placed in build_tables(data, table, title, notes, anchors)
+    ]
+    return TestView(
+        title=data.workload.groups[name],
+        anchor=anchor,
+        command="",
+        commands=commands(newest_first(data), steps, data.engine_titles),
+        paragraphs=(),
+        tables=tuple(tables),
+        charts=tuple(chart for family in own for _, chart in _charts(data, family)),
+    )
+
+
+def _tables_of(data: ReportData, family: Family) -> tuple[TableDefinition, ...]:
+    return tuple(table for table in page_tables(data) if _shows(table.step, family))
+
+
+def _charts_of(data: ReportData, family: Family) -> tuple[ChartDefinition, ...]:
+    return tuple(chart for chart in data.workload.page.charts if _shows(chart.step, family))
+
+
+def _shows(step: str, family: Family) -> bool:
+    return step == family.name or step in family.steps
 
 
 def _used_metrics(tables: tuple[TableDefinition, ...]) -> tuple[str, ...]:
@@ -121,12 +203,13 @@ def _hosts(data: ReportData) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(cell.host for cell in data.cells), *data.host_facts]))
 
 
-def _filled(data: ReportData, step: Step, text: str) -> str:
+def _filled(data: ReportData, family: Family, text: str) -> str:
     measured = {
         name: tuple(
             value
             for cell in data.cells
-            for value in values_of(step_outcome(cell, step.name).steps, name, step.phase, None)
+            for step in family.steps
+            for value in values_of(step_outcome(cell, step).steps, name, family.first.phase, None)
         )
         for name in data.metrics
         if f"{{{name}" in text
@@ -135,37 +218,80 @@ def _filled(data: ReportData, step: Step, text: str) -> str:
 
 
 def _test(
-    data: ReportData,
-    step: Step,
-    heading: tuple[str, str],
-    notes: Footnotes,
-    metric_anchors: dict[str, str],
+    data: ReportData, section: _Section, notes: Footnotes, metric_anchors: Mapping[str, str]
 ) -> TestView:
-    members = [
-        other.name for other in data.workload.steps if step.name in (other.name, other.part_of)
+    family = section.family
+    tables = [
+        placed
+        for name, table in named_tables(data)
+        if _shows(table.step, family)
+        for placed in build_tables(data, table, name, notes, metric_anchors)
     ]
-    own_tables = [(name, table) for name, table in named_tables(data) if table.step == step.name]
-    own_charts = [chart for chart in data.workload.page.charts if chart.step == step.name]
-    built = (
-        build_chart(data, chart, _chart_name(chart, place, own_charts))
-        for place, chart in enumerate(own_charts)
-    )
+    charts = tuple(_charts(data, family))
+    members = [family.steps[0]] if family.parameter else _members(data, family)
+    in_parts = bool(section.parts)
     return TestView(
-        title=heading[0],
-        anchor=heading[1],
-        command=_filled(data, step, step.command),
-        commands=commands(newest_first(data), members),
-        paragraphs=tuple(filter(None, _filled(data, step, step.text).split("\n\n"))),
-        tables=tuple(
-            build_table(data, table, name, notes, metric_anchors) for name, table in own_tables
+        title=section.title,
+        anchor=section.anchor,
+        command=_filled(data, family, family.first.command),
+        commands=() if in_parts else commands(newest_first(data), members, data.engine_titles),
+        paragraphs=tuple(filter(None, _filled(data, family, family.first.text).split("\n\n"))),
+        tables=tuple(placed.view for placed in tables if not placed.engine),
+        charts=tuple(chart for engine, chart in charts if not engine),
+        parts=tuple(
+            _part(data, engine, anchor, (members, tables, charts))
+            for engine, anchor in section.parts.items()
         ),
-        charts=tuple(chart for chart in built if chart is not None),
     )
 
 
-def _chart_name(chart: ChartDefinition, place: int, charts: list[ChartDefinition]) -> str:
+def _members(data: ReportData, family: Family) -> list[str]:
+    """The steps of a test, the one that heads it first; then the load of its own, if it has one."""
+    steps = data.workload.steps
+    members = [step.name for step in steps if family.name in (step.name, step.part_of)]
+    before = steps[max(0, [step.name for step in steps].index(family.steps[0]) - 1)]
+    is_load = before.state == "creates" and not before.measure
+    return [*members, before.name] if is_load and before.name not in members else members
+
+
+def _part(
+    data: ReportData,
+    engine: str,
+    anchor: str,
+    found: tuple[Sequence[str], Sequence[PlacedTable], Sequence[tuple[str, ChartView]]],
+) -> PartView:
+    """What a test shows of one engine, under that engine's heading."""
+    members, tables, charts = found
+    own = [cell for cell in newest_first(data) if cell.engine == engine]
+    return PartView(
+        title=data.engine_titles.get(engine, engine),
+        anchor=anchor,
+        commands=commands(own, members, data.engine_titles),
+        tables=tuple(placed.view for placed in tables if placed.engine == engine),
+        charts=tuple(chart for name, chart in charts if name == engine),
+    )
+
+
+def _charts(data: ReportData, family: Family) -> list[tuple[str, ChartView]]:
+    """The charts of a test, each with the engine whose part it stands in, or none."""
+    own = _charts_of(data, family)
+    engines = tuple(dict.fromkeys(cell.engine for cell in newest_first(data)))
+    built: list[tuple[str, ChartView]] = []
+    for place, chart in enumerate(own):
+        name = _chart_name(chart, place, own)
+        if not chart.split:
+            view = build_chart(data, chart, name)
+            built += [("", view)] if view is not None else []
+            continue
+        for engine in engines:
+            view = build_chart(data, chart, f"{name}-{engine}", engine)
+            built += [(engine, view)] if view is not None else []
+    return built
+
+
+def _chart_name(chart: ChartDefinition, place: int, charts: Sequence[ChartDefinition]) -> str:
     name = f"{chart.step}-{chart.kind}"
-    if chart.kind != "percentiles":
+    if chart.kind not in ("percentiles", "stacked-times"):
         name += f"-{chart.metric}"
     twins = [
         other
@@ -176,16 +302,16 @@ def _chart_name(chart: ChartDefinition, place: int, charts: list[ChartDefinition
 
 
 def _appendix(
-    data: ReportData, anchors: Anchors, headings: list[tuple[str, str]]
+    data: ReportData, anchors: Anchors, contents: list[ContentView]
 ) -> tuple[AppendixView, ...]:
     if not data.appendix:
         return ()
-    headings.append(("Appendix", anchors.take("Appendix")))
+    contents.append(ContentView("Appendix", anchors.take("Appendix")))
     views: list[AppendixView] = []
     for raw in data.appendix:
         title = f"{raw.title} on {raw.host}" if raw.host and len(_hosts(data)) > 1 else raw.title
         view = AppendixView(title, anchors.take(title), shlex.join(raw.argv), clean(raw.text))
-        headings.append((title, view.anchor))
+        contents.append(ContentView(title, view.anchor, level=1))
         views.append(view)
     return tuple(views)
 

@@ -9,9 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchrunner.errors import ConfigurationError
-from benchrunner.report.format import fill, median, metric_text, version_key
+from benchrunner.report.families import find_family
+from benchrunner.report.format import median, metric_text, version_key
+from benchrunner.report.labels import axis_label, chart_title, taint_note
 from benchrunner.report.lookup import part_text, step_outcome, values_of, varying
-from benchrunner.report.tables import find_metric, find_step, ordered_cells
+from benchrunner.report.order import ordered_cells
+from benchrunner.report.staircase import staircase
+from benchrunner.report.tables import find_metric
+from benchrunner.report.value_charts import by_value, columns, stacked_times
 from benchrunner.report.view import ChartView, PointView, SeriesView
 
 if TYPE_CHECKING:
@@ -33,25 +38,44 @@ POINTS_OVER_TIME = 240
 """Points of one curve; longer ones are averaged over equal spans."""
 
 
-def build_chart(data: ReportData, chart: ChartDefinition, name: str) -> ChartView | None:
-    """Return the chart, ``None`` when no cell has a number for it."""
+def build_chart(
+    data: ReportData, chart: ChartDefinition, name: str, engine: str = ""
+) -> ChartView | None:
+    """Return the chart, of one engine if asked, ``None`` when no cell has a number for it."""
+    if engine:
+        data = replace(data, cells=tuple(cell for cell in data.cells if cell.engine == engine))
+    view = _built(data, chart)
+    return replace(view, name=name) if any(line.points for line in view.series) else None
+
+
+def _built(data: ReportData, chart: ChartDefinition) -> ChartView:
     where = f"A chart of step {chart.step!r}"
-    step = find_step(data.workload, chart.step, where)
-    metric = find_metric(data.metrics, chart.metric, where)
+    family = find_family(data.workload, chart.step, where)
+    if chart.kind == "by-value":
+        return by_value(data, chart, family)
+    if chart.kind == "columns":
+        return columns(data, chart, family)
+    if chart.kind == "stacked-times":
+        return stacked_times(data, chart, family)
+    if chart.kind == "staircase":
+        return staircase(data, chart, family)
+    if family.parameter:
+        raise ConfigurationError(
+            f"{where} is a {chart.kind} chart, which cannot show several values of "
+            f"{family.parameter}.",
+            f"use by-value or columns, or name one step: {', '.join(family.steps)}",
+        )
+    step, metric = family.first, find_metric(data.metrics, chart.metric, where)
     if data.cells and chart.series not in _series_names(data):
         raise ConfigurationError(
             f"{where} draws one line for each {chart.series!r}, which tells no cells apart.",
             "use one of " + ", ".join(_series_names(data)),
         )
     if chart.kind == "by-version":
-        view = _by_version(data, chart, step, metric)
-    elif chart.kind == "percentiles":
-        view = _percentiles(data, chart, step)
-    else:
-        view = _over_time(data, chart, step, metric)
-    if not any(series.points for series in view.series):
-        return None
-    return replace(view, name=name)
+        return _by_version(data, chart, step, metric)
+    if chart.kind == "percentiles":
+        return _percentiles(data, chart, step)
+    return _over_time(data, chart, step, metric)
 
 
 def _series_names(data: ReportData) -> tuple[str, ...]:
@@ -60,8 +84,8 @@ def _series_names(data: ReportData) -> tuple[str, ...]:
 
 
 def _oldest_first(data: ReportData) -> tuple[Cell, ...]:
-    variants = [variant.name for variant in data.workload.variants]
-    return ordered_cells(data.cells, ("version", "variant", *varying(data.cells)), variants)
+    keys = ("version", "variant", *varying(data.cells))
+    return ordered_cells(data.cells, keys, data.workload)
 
 
 def _groups(data: ReportData, key: str, *, with_version: bool) -> dict[str, list[Cell]]:
@@ -71,8 +95,8 @@ def _groups(data: ReportData, key: str, *, with_version: bool) -> dict[str, list
     names = [key, *(["variant"] if variants else []), *varying(cells)]
     names = list(dict.fromkeys([*(["version"] if with_version else []), *names]))
     groups: dict[str, list[Cell]] = {}
-    rank = [variant.name for variant in data.workload.variants]
-    for cell in ordered_cells(cells, ("version", key) if with_version else (key,), rank):
+    order = ("version", key) if with_version else (key,)
+    for cell in ordered_cells(cells, order, data.workload):
         label = " ".join(part_text(cell, name) for name in names if part_text(cell, name))
         groups.setdefault(label, []).append(cell)
     return groups
@@ -80,17 +104,6 @@ def _groups(data: ReportData, key: str, *, with_version: bool) -> dict[str, list
 
 def _versions(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(sorted({cell.version for cell in cells}, key=version_key))
-
-
-def axis_label(metric: Metric) -> str:
-    """Return a metric's title with its unit, unless the title already says it."""
-    plain = metric.title.replace("sec", "s").replace("ops", "op").replace("mb", "MB").lower()
-    unit = metric.unit.replace("ops", "op")
-    return metric.title if unit.lower() in plain else f"{metric.title} ({metric.unit})"
-
-
-def _title(data: ReportData, chart: ChartDefinition, step: Step, what: str) -> str:
-    return fill(chart.title, data.params, {}) if chart.title else f"{step.name}: {what}"
 
 
 def _point(cell: Cell, step: Step, metric_id: str, x: float) -> tuple[PointView | None, str]:
@@ -115,7 +128,7 @@ def _by_version(data: ReportData, chart: ChartDefinition, step: Step, metric: Me
         if points:
             lines.append(SeriesView(label, tuple(points), color=place))
     notes = [f"No number: {', '.join(absent)}."] if absent else []
-    title = _title(data, chart, step, f"{metric.title} by version")
+    title = chart_title(data, chart, step.name, f"{metric.title} by version")
     return ChartView(
         name="",
         title=title,
@@ -126,13 +139,8 @@ def _by_version(data: ReportData, chart: ChartDefinition, step: Step, metric: Me
         categories=versions,
         series=tuple(lines),
         alt=_alt(title, lines, metric, versions),
-        notes=(*notes, *_taint_note(lines)),
+        notes=(*notes, *taint_note(lines)),
     )
-
-
-def _taint_note(lines: Sequence[SeriesView]) -> tuple[str, ...]:
-    tainted = any(point.tainted for line in lines for point in line.points)
-    return ("Hollow: a number with a footnote in the table.",) if tainted else ()
 
 
 def _alt(title: str, lines: Sequence[SeriesView], metric: Metric, versions: Sequence[str]) -> str:
@@ -167,7 +175,7 @@ def _percentiles(data: ReportData, chart: ChartDefinition, step: Step) -> ChartV
             color = places.index(_place(cell, chart.series))
             dash = shown.index(cell.version)
             lines.append(SeriesView(label, tuple(p for p in found if p), color, dash))
-    title = _title(data, chart, step, "latency percentiles")
+    title = chart_title(data, chart, step.name, "latency percentiles")
     ends = "newest and oldest version" if len(shown) > 1 else "version"
     return ChartView(
         name="",
@@ -179,7 +187,7 @@ def _percentiles(data: ReportData, chart: ChartDefinition, step: Step) -> ChartV
         categories=tuple(PERCENTILES.values()),
         series=tuple(line for line in lines if line.points),
         alt=f"{title} of the {ends}: {', '.join(shown)}.",
-        notes=_taint_note(lines),
+        notes=taint_note(lines),
     )
 
 
@@ -193,7 +201,7 @@ def _places(data: ReportData, key: str) -> list[tuple[str, str]]:
 
 
 def _ranked(data: ReportData, key: str) -> tuple[Cell, ...]:
-    return ordered_cells(data.cells, (key,), [variant.name for variant in data.workload.variants])
+    return ordered_cells(data.cells, (key,), data.workload)
 
 
 def _over_time(data: ReportData, chart: ChartDefinition, step: Step, metric: Metric) -> ChartView:
@@ -209,10 +217,12 @@ def _over_time(data: ReportData, chart: ChartDefinition, step: Step, metric: Met
             color = shown.index(cell.version)
             dash = places.index(_place(cell, chart.series))
             lines.append(SeriesView(label, points, color, dash))
-    title = _title(data, chart, step, f"{metric.title} over time")
+    title = chart_title(data, chart, step.name, f"{metric.title} over time")
     notes = []
     if len(versions) > len(shown):
         notes.append(f"The newest {len(shown)} of {len(versions)} versions are drawn.")
+    if any(len(line.points) == 1 for line in lines):
+        notes.append("A mark without a curve: the step ended within one interval of its prints.")
     return ChartView(
         name="",
         title=title,

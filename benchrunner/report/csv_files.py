@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 
 from benchrunner.model import StepState
 from benchrunner.report.build import named_tables
+from benchrunner.report.families import find_family
 from benchrunner.report.format import median
-from benchrunner.report.lookup import step_outcome, values_of
-from benchrunner.report.tables import Column, ordered_cells, resolve_columns, row_keys
+from benchrunner.report.lines import line_rows
+from benchrunner.report.lookup import step_outcome
+from benchrunner.report.order import ordered_cells
+from benchrunner.report.tables import Column, resolve_columns, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from benchrunner.definitions import TableDefinition
+    from benchrunner.report.families import Family
     from benchrunner.report.input import Cell, ReportData
 
 Row = tuple[object, ...]
+_ORDER = ("engine", "version", "variant", "host")
 
 
 def csv_texts(data: ReportData) -> dict[str, str]:
@@ -36,18 +41,24 @@ def csv_texts(data: ReportData) -> dict[str, str]:
             (f"{name}.csv", column_name, *_meaning(column))
             for column_name, column in zip(names, columns, strict=True)
         ]
+        family = find_family(data.workload, table.step, f"A table of step {table.step!r}")
         head = (
             "engine",
             "version",
             "variant",
             "host",
             *_axes(data),
+            *([family.parameter] if family.parameter else []),
             "n",
             "state",
             "taints",
             *names,
         )
-        texts[f"{name}.csv"] = _text(head, _table_rows(data, table, columns))
+        texts[f"{name}.csv"] = _text(head, _table_rows(data, table, columns, family))
+    if data.workload.page.lines:
+        head = ("group", "table", "line", "host", "metric", "title", "unit", "n", "median", "low",
+                "high", "spread_pct", "published", "state")  # fmt: skip
+        texts["lines.csv"] = _text(head, line_rows(data))
     head = ("file", "column", "metric", "title", "unit", "better", "step", "phase", "role", "text")
     texts["columns.csv"] = _text(head, meanings)
     head = (
@@ -88,25 +99,22 @@ def _meaning(column: Column) -> Row:
 
 
 def _table_rows(
-    data: ReportData, table: TableDefinition, columns: Sequence[Column]
+    data: ReportData, table: TableDefinition, columns: Sequence[Column], family: Family
 ) -> Iterator[Row]:
-    variants = [variant.name for variant in data.workload.variants]
-    for cell in ordered_cells(data.cells, row_keys(table, data.cells), variants):
-        outcomes = {name: step_outcome(cell, name) for name in _steps(table, columns)}
-        states = dict.fromkeys("ok" if o.steps else o.label for o in outcomes.values())
-        taints = dict.fromkeys(taint.name for o in outcomes.values() for taint in o.taints)
-        values = (median(values_of(outcomes[c.step].steps, c.id, c.phase, c.role)) for c in columns)
+    for line in table_lines(data, table, whole=False):
+        of_columns = (column.family.step_of(line.value) for column in columns)
+        steps = dict.fromkeys((family.step_of(line.value), *of_columns))
+        outcomes = [step_outcome(line.cell, name) for name in steps]
+        states = dict.fromkeys("ok" if o.steps else o.label for o in outcomes)
+        taints = dict.fromkeys(taint.name for o in outcomes for taint in o.taints)
         yield (
-            *_coordinates(data, cell),
-            min(len(outcome.steps) for outcome in outcomes.values()),
+            *_coordinates(data, line.cell),
+            *([line.value] if line.parameter else []),
+            min(len(outcome.steps) for outcome in outcomes),
             " ".join(states),
             " ".join(taints),
-            *values,
+            *(median(column.values(line)) for column in columns),
         )
-
-
-def _steps(table: TableDefinition, columns: Sequence[Column]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((table.step, *(column.step for column in columns))))
 
 
 def _coordinates(data: ReportData, cell: Cell) -> Row:
@@ -115,8 +123,7 @@ def _coordinates(data: ReportData, cell: Cell) -> Row:
 
 
 def _measurement_rows(data: ReportData) -> Iterator[Row]:
-    variants = [variant.name for variant in data.workload.variants]
-    for cell in ordered_cells(data.cells, ("engine", "version", "variant", "host"), variants):
+    for cell in ordered_cells(data.cells, _ORDER, data.workload):
         for trial in sorted(cell.trials, key=lambda trial: trial.repetition):
             where = (data.workload.name, *_coordinates(data, cell), trial.id, trial.repetition)
             if not trial.steps:

@@ -8,27 +8,26 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Literal
 
+from benchrunner.report import draw_engines, draw_staircase
+from benchrunner.report.looks import DASHES, HEADROOM, MARKERS, WHOLE_FROM, color_of, tick
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-    from benchrunner.report.view import ChartView, PointView, SeriesView
+    from benchrunner.report.view import ChartView, PointView
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, told apart by colour-blind readers; their yellow is lost on white."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 SIZE_INCHES = (8.0, 3.8)
 PNG_DOTS_PER_INCH = 160
 MANY_CATEGORIES = 8
-HEADROOM = 1.12
-_WHOLE_FROM = 100
 _POINTS_PER_INCH = 72
 _CHARACTER_EM = 0.62
 """A generous average of the fonts below."""
 _LEGEND_GAPS_EM = 3.2
 """Between a handle and its label, and between two columns."""
+_ENGINES = ("by-value", "columns", "stacked-times")
 STYLE: Any = {
     "svg.hashsalt": "benchrunner",
     "svg.fonttype": "none",
@@ -61,43 +60,74 @@ def draw(chart: ChartView, file_format: Literal["svg", "png"]) -> bytes:
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=SIZE_INCHES, layout="constrained")
-        axes = figure.add_subplot()
-        if chart.kind == "over-time":
-            _curves(axes, chart)
-        elif chart.kind == "by-version" and len(chart.categories) == 1:
-            _bars(axes, chart)
+        if chart.kind in _ENGINES:
+            figure = Figure(figsize=draw_engines.size_inches(chart), layout="constrained")
+            _engines(figure, chart)
+        elif chart.kind == "staircase":
+            figure = Figure(figsize=SIZE_INCHES, layout="constrained")
+            draw_staircase.staircase(figure, chart)
         else:
-            _lines(axes, chart)
-        _labels(axes, chart)
-        if len(chart.series) > 1:
-            columns = _legend_columns([series.label for series in chart.series])
-            figure.legend(loc="outside lower left", ncols=columns)
+            figure = Figure(figsize=SIZE_INCHES, layout="constrained")
+            _versions(figure, chart)
         target = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if file_format == "svg" else {"Software": None}
         figure.savefig(target, format=file_format, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
     return target.getvalue()
 
 
-def _legend_columns(labels: Sequence[str]) -> int:
+def _versions(figure: Figure, chart: ChartView) -> None:
+    axes = figure.add_subplot()
+    if chart.kind == "over-time":
+        _curves(axes, chart)
+    elif chart.kind == "by-version" and len(chart.categories) == 1:
+        _bars(axes, chart)
+    else:
+        _lines(axes, chart)
+    _labels(axes, chart)
+    if len(chart.series) > 1:
+        columns = _legend_columns([series.label for series in chart.series], SIZE_INCHES[0])
+        figure.legend(loc="outside lower left", ncols=columns)
+
+
+def _engines(figure: Figure, chart: ChartView) -> None:
+    if chart.kind == "by-value":
+        draw_engines.panels(figure, chart)
+        entries = draw_engines.handles(chart)
+    else:
+        if chart.kind == "columns":
+            draw_engines.columns(figure, chart)
+        else:
+            draw_engines.stacked_times(figure, chart)
+        entries = draw_engines.boxes(chart)
+    if len(entries) > 1:
+        labels = [str(entry.get_label()) for entry in entries]
+        columns = _legend_columns(labels, float(figure.get_figwidth()), most=6)
+        if chart.kind != "by-value":
+            columns = _even(columns, len({series.dash for series in chart.series}), len(labels))
+        figure.legend(handles=entries, loc="outside lower left", ncols=columns)
+
+
+def _even(columns: int, variants: int, labels: int) -> int:
+    """As many columns as there are metrics: a legend fills them one after the other."""
+    metrics = -(-labels // variants)
+    return metrics if metrics <= columns else columns
+
+
+def _legend_columns(labels: Sequence[str], width_inches: float, most: int = 4) -> int:
     """As many columns as fit beside each other; what does not fit would be cut off.
 
     Widths are in ems: a column is its handle, the gaps around it, and its longest label.
     """
-    width = SIZE_INCHES[0] * _POINTS_PER_INCH / STYLE["font.size"]
+    width = width_inches * _POINTS_PER_INCH / STYLE["font.size"]
     column = STYLE["legend.handlelength"] + _LEGEND_GAPS_EM
     column += _CHARACTER_EM * max(map(len, labels))
-    return max(1, min(4, len(labels), int(width / column)))
-
-
-def _color(series: SeriesView) -> str:
-    return PALETTE[series.color % len(PALETTE)]
+    return max(1, min(most, len(labels), int(width / column)))
 
 
 def _lines(axes: Axes, chart: ChartView) -> None:
     """One line with markers for each series; a line is broken where a number is missing."""
     for series in chart.series:
-        color = _color(series)
+        color = color_of(series.color)
         marker = MARKERS[series.color % len(MARKERS)]
         by_place = {point.x: point.y for point in series.points}
         places = range(len(chart.categories))
@@ -146,13 +176,13 @@ def _bars(axes: Axes, chart: ChartView) -> None:
             point.y,
             width=0.6,
             label=series.label,
-            edgecolor=_color(series),
-            facecolor="white" if point.tainted else _color(series),
+            edgecolor=color_of(series.color),
+            facecolor="white" if point.tainted else color_of(series.color),
             linewidth=1.6,
             gid=f"bar-{series.label}",
         )
         axes.annotate(
-            _tick(point.y) if point.y < _WHOLE_FROM else f"{point.y:,.0f}",
+            tick(point.y) if point.y < WHOLE_FROM else f"{point.y:,.0f}",
             (place, point.y),
             ha="center",
             va="bottom",
@@ -165,17 +195,14 @@ def _curves(axes: Axes, chart: ChartView) -> None:
         axes.plot(
             [point.x for point in series.points],
             [point.y for point in series.points],
-            color=_color(series),
+            color=color_of(series.color),
             linestyle=DASHES[series.dash % len(DASHES)],
             linewidth=1.3,
+            marker="o" if len(series.points) == 1 else None,
             label=series.label,
             gid=f"line-{series.label}",
         )
     axes.set_xlim(left=0)
-
-
-def _tick(value: float) -> str:
-    return f"{value:,.0f}" if value >= _WHOLE_FROM else f"{value:.3g}"
 
 
 def _labels(axes: Axes, chart: ChartView) -> None:
@@ -189,7 +216,7 @@ def _labels(axes: Axes, chart: ChartView) -> None:
     else:
         highest = max(point.y for series in chart.series for point in series.points)
         axes.set_ylim(0, highest * HEADROOM or 1)
-        axes.yaxis.set_major_formatter(lambda value, _place: _tick(value))
+        axes.yaxis.set_major_formatter(lambda value, _place: tick(value))
     if chart.kind == "over-time":
         return
     if chart.kind == "by-version" and len(chart.categories) == 1:

@@ -35,7 +35,7 @@ _FIRST = {
         "model", "sockets", "cores", "threads", "smt", "governor", "energy_preference", "turbo",
         "microcode",
     ),
-    "numa": ("count", "balancing"),
+    "numa": ("count", "distances", "balancing"),
     "memory": (
         "total_kib", "swap_kib", "transparent_huge_pages", "ksm", "damon", "swappiness",
     ),
@@ -84,6 +84,8 @@ _PHRASES: Mapping[str, str] = {
     "cpu.min_mhz": "at least {} MHz",
     "cpu.isolated": "isolated CPUs {}",
     "numa.count": "{} nodes",
+    "numa.distances": "distance to another node {}",
+    "numa.nodes": "{}",
     "memory.huge_page_kib": "huge pages of {}",
     "memory.transparent_huge_pages_defrag": "their defragmentation {}",
     "memory.damon": "DAMON {}",
@@ -127,6 +129,8 @@ def _chosen(group: str, facts: Any) -> Any:
     """The facts of a group that come first; all of a group that nobody has thought about."""
     if group not in _FIRST or not isinstance(facts, Mapping):
         return facts
+    if group == "numa":
+        facts = {**facts, "distances": _distances(facts)}
     wanted = {name: facts[name] for name in _FIRST[group] if name in facts}
     return wanted if wanted or not _FIRST[group] else facts
 
@@ -140,14 +144,52 @@ def _telling(group: str, facts: Any) -> Any:
         left_out |= {"disk"} if facts.get("disk") == facts.get("name") else set()
         same = facts.get("disk_size_bytes") == facts.get("size_bytes")
         left_out |= {"disk_size_bytes"} if same else set()
-    elif group == "numa" and facts.get("count") == 1:
-        left_out = {"nodes"}
+    elif group == "numa":
+        left_out = {"nodes"} if facts.get("count") == 1 else set()
     kept = {name: value for name, value in facts.items() if name not in left_out}
+    nodes = kept.get("nodes")
+    if group == "numa" and isinstance(nodes, Mapping):
+        kept["nodes"] = "; ".join(_node(name, values) for name, values in nodes.items())
     mitigations = kept.get("mitigations")
     if isinstance(mitigations, Mapping):
         found = {name: text for name, text in mitigations.items() if text != _HARMLESS}
         kept["mitigations"] = found or "not needed"
     return kept
+
+
+def _distances(facts: Mapping[str, Any]) -> str | None:
+    """How far memory of another node is, where there is one: ``16 to 22, to its own 10``."""
+    nodes = facts.get("nodes")
+    rows = list(nodes.values()) if isinstance(nodes, Mapping) else []
+    own = {row["distances"][place] for place, row in enumerate(rows) if _complete(row, rows)}
+    others = {
+        distance
+        for place, row in enumerate(rows)
+        if _complete(row, rows)
+        for other, distance in enumerate(row["distances"])
+        if other != place
+    }
+    if not others:
+        return None
+    ends = dict.fromkeys((min(others), max(others)))
+    return f"{' to '.join(map(str, ends))}, to its own {' to '.join(map(str, sorted(own)))}"
+
+
+def _node(name: str, values: Mapping[str, Any]) -> str:
+    """One NUMA node: ``node 0 with CPUs 0-7, 16 GiB, distances 10 16 16 22``."""
+    distances = " ".join(map(str, values.get("distances") or ()))
+    parts = (
+        f"node {name}" + (f" with CPUs {values['cpus']}" if values.get("cpus") else ""),
+        _sized("memory_kib", values.get("memory_kib")),
+        f"distances {distances}" if distances else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _complete(row: Any, rows: Sequence[Any]) -> bool:
+    """Whether a node states its distance to every node."""
+    found = row.get("distances") if isinstance(row, Mapping) else None
+    return isinstance(found, Sequence) and len(found) == len(rows)
 
 
 def _lines(groups: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

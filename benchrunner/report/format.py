@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchrunner.errors import ConfigurationError
 from benchrunner.report.view import DASH
-from benchrunner.units import format_value
+from benchrunner.units import format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def fill(text: str, params: Mapping[str, Any], measured: Mapping[str, tuple[float, ...]]) -> str:
-    """Replace ``{PARAM}`` and ``{metric:format}`` in a workload's text.
+    """Replace ``{PARAM}``, ``{PARAM:size}`` and ``{metric:format}`` in a workload's text.
 
     A metric that differs between cells becomes "smallest to largest"; one that nobody measured, a
     dash. ``measured`` has every known metric id as a key.
@@ -91,11 +91,24 @@ def fill(text: str, params: Mapping[str, Any], measured: Mapping[str, tuple[floa
     return "".join(pieces)
 
 
+def param_text(value: Any, spec: str = "") -> str:
+    """Return a parameter as texts show it: ``size`` writes bytes in their unit.
+
+    >>> param_text(True), param_text(1 << 28, "size"), param_text(1000, ",")
+    ('true', '256MiB', '1,000')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if spec == "size":
+        return format_size(value) if isinstance(value, int) else str(value)
+    return format(value, spec)
+
+
 def _filled(
     name: str, spec: str, params: Mapping[str, Any], measured: Mapping[str, tuple[float, ...]]
 ) -> str:
     if name in params:
-        return format(params[name], spec)
+        return param_text(params[name], spec)
     if name not in measured:
         raise ValueError(f"{name!r} is neither a parameter nor a metric")
     values = measured[name]

@@ -98,6 +98,7 @@ class ReportData:
     """Everything a page is made from. The same data gives the same bytes."""
 
     workload: Workload
+    """With the steps that ran: those of ``each`` in place of the step that was written."""
     params: Mapping[str, Any]
     scale: str
     host_facts: Mapping[str, Mapping[str, Any]]
@@ -110,3 +111,5 @@ class ReportData:
     appendix: tuple[RawText, ...] = ()
     command_line: tuple[str, ...] = ()
     benchrunner_version: str = ""
+    engine_titles: Mapping[str, str] = field(default_factory=dict)
+    """Engine -> what pages call it; its name, where it is not there."""

@@ -65,10 +65,18 @@ def _why_missing(trial: TrialView, step: StepView | None) -> tuple[str, str]:
 
 
 def find_value(step: StepView, metric: str, phase: str | None, role: str | None) -> float | None:
-    """Return a step's number: of its phase, else of the whole process; median of repeated runs."""
-    for wanted in dict.fromkeys((phase, None)):
+    """Return a step's number: of its phase, else of the whole process; median of repeated runs.
+
+    Where neither phase nor role is asked for, a metric that is there once only is meant (fio's
+    reads, which its output has under the name of the job).
+    """
+    places = [(wanted, role) for wanted in dict.fromkeys((phase, None))]
+    if phase is None and role is None:
+        found = {(p, r) for p, _, r, name in step.measurements if name == metric}
+        places += found if len(found) == 1 else ()
+    for wanted, doer in places:
         runs: list[float] = []
-        while (key := (wanted, len(runs) + 1, role, metric)) in step.measurements:
+        while (key := (wanted, len(runs) + 1, doer, metric)) in step.measurements:
             runs.append(step.measurements[key])
         if runs:
             return median(runs)

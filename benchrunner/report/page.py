@@ -80,13 +80,14 @@ def _write_charts(page: PageView, folder: Path, formats: Sequence[str]) -> None:
     from benchrunner.report.draw import draw
 
     wanted = {DIALECTS[name].image for name in formats if name in DIALECTS}
-    for test in page.tests:
-        for chart in test.charts:
-            for image in _IMAGES:
-                if image in wanted:
-                    target = folder / "charts" / f"{chart.name}.{image}"
-                    target.parent.mkdir(exist_ok=True)
-                    target.write_bytes(draw(chart, image))
+    charts = [chart for test in page.tests for chart in test.charts]
+    charts += [chart for test in page.tests for part in test.parts for chart in part.charts]
+    for chart in charts:
+        for image in _IMAGES:
+            if image in wanted:
+                target = folder / "charts" / f"{chart.name}.{image}"
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(draw(chart, image))
 
 
 def _write_csv(data: ReportData, folder: Path) -> None:

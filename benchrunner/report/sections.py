@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from benchrunner.report.input import Cell, ReportData, StepView
 
 _SHORT_SHA = 12
+_LONGEST_FLAGS = 48
 _BETTER = {
     "higher": "higher is better",
     "lower": "lower is better",
@@ -40,19 +41,28 @@ def command_text(argv: Sequence[str], env: Mapping[str, str]) -> str:
     return " ".join([*settings, *(shlex.quote(part) for part in argv)])
 
 
-def commands(cells: Sequence[Cell], steps: Sequence[str]) -> tuple[CommandView, ...]:
-    """Return the full commands of a test in the newest version that ran it, one for each variant.
+def commands(
+    cells: Sequence[Cell], steps: Sequence[str], titles: Mapping[str, str]
+) -> tuple[CommandView, ...]:
+    """Return the full commands of a test, one for each variant.
 
-    ``cells`` are ordered newest first.
+    Args:
+        cells: Newest first; of each engine the newest version that ran the test is taken.
+        steps: The test's processes, the one that heads it first.
+        titles: What the page calls the engines.
     """
-    version = next((cell.version for cell in cells if _argv_of(cell, steps[0])), None)
+    versions: dict[str, str] = {}
+    for cell in cells:
+        if any(_argv_of(cell, step) for step in steps):
+            versions.setdefault(cell.engine, cell.version)
     several = len({cell.host for cell in cells}) > 1
     found: dict[str, list[str]] = {}
     for cell in cells:
-        if cell.version == version:
+        if cell.version == versions.get(cell.engine):
             for step in steps:
                 text = _argv_of(cell, step)
-                label = f"{cell.version} {cell.variant}"
+                label = f"{titles.get(cell.engine, cell.engine)} " if len(versions) > 1 else ""
+                label += f"{cell.version} {cell.variant}"
                 label += f" on {cell.host}" if several else ""
                 label += f" {step}" if len(steps) > 1 else ""
                 if text and label not in found.setdefault(text, []):
@@ -68,39 +78,44 @@ def _argv_of(cell: Cell, step_name: str) -> str:
     return ""
 
 
-def provenance(cells: Sequence[Cell]) -> TableView:
+def provenance(cells: Sequence[Cell], titles: Mapping[str, str]) -> TableView:
     """Return one row for each binary, in the order of ``cells``: where it came from, what it is."""
     rows: dict[tuple[str, ...], RowView] = {}
     for cell in cells:
         for trial in cell.trials:
-            row = _provenance_row(cell, trial.artifact)
+            row = _provenance_row(cell, trial.artifact, titles)
             rows.setdefault(tuple(entry.text + entry.hover for entry in row.cells), row)
-    titles = ("Engine", "Version", "Source", "Ref", "Commit", "Compiler", "Build flags", "SHA-256")
+    heads = ("Engine", "Version", "Source", "Ref", "Commit", "Compiler", "Build flags", "SHA-256")
     return TableView(
-        "provenance", "", tuple(ColumnView(title) for title in titles), tuple(rows.values())
+        "provenance", "", tuple(ColumnView(head) for head in heads), tuple(rows.values())
     )
 
 
-def build_lines(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
+def build_lines(cells: Sequence[Cell], titles: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the lines of the setup that tell which compilers and sources made the binaries."""
-    artifacts = [
-        trial.artifact for cell in cells for trial in cell.trials if trial.artifact is not None
+    found = [
+        (cell.engine, trial.artifact)
+        for cell in cells
+        for trial in cell.trials
+        if trial.artifact is not None and trial.artifact.state == "built"
     ]
-    compilers = dict.fromkeys(artifact.compiler for artifact in artifacts if artifact.compiler)
+    compilers = dict.fromkeys(artifact.compiler for _, artifact in found if artifact.compiler)
     versions: dict[str, dict[str, None]] = {}
-    for artifact in artifacts:
+    for engine, artifact in found:
         text = f"{artifact.version} ({' '.join(filter(None, (artifact.source, artifact.ref)))})"
-        versions.setdefault(artifact.engine, {})[text] = None
+        versions.setdefault(titles.get(engine, engine), {})[text] = None
     lines = [("Compiler", ", ".join(compilers))] if compilers else []
     return (*lines, *((f"Versions of {name}", ", ".join(v)) for name, v in versions.items()))
 
 
-def _provenance_row(cell: Cell, artifact: Artifact | None) -> RowView:
-    names = (CellView(cell.engine), CellView(cell.version))
+def _provenance_row(cell: Cell, artifact: Artifact | None, titles: Mapping[str, str]) -> RowView:
+    names = (CellView(titles.get(cell.engine, cell.engine)), CellView(cell.version))
     if artifact is None:
         return RowView((*names, *(CellView(DASH) for _ in range(6))), failed=True)
     state = "" if artifact.state == "built" else f" ({artifact.state})"
-    flags = " ".join(f"{name}={value}" for name, value in sorted(artifact.build_flags.items()))
+    flags = sorted(artifact.build_flags.items())
+    brief = " ".join(f"{name}={_cut(value)}" for name, value in flags)
+    whole = " ".join(f"{name}={value}" for name, value in flags)
     sha = artifact.sha256
     return RowView(
         (
@@ -109,7 +124,7 @@ def _provenance_row(cell: Cell, artifact: Artifact | None) -> RowView:
             CellView(artifact.ref or DASH),
             _shortened(artifact.commit),
             CellView(artifact.compiler or DASH, wide=True),
-            CellView(flags or DASH, wide=True),
+            CellView(brief or DASH, hover=whole if whole != brief else "", wide=True),
             CellView(
                 ", ".join(f"{name} {digest[:_SHORT_SHA]}" for name, digest in sorted(sha.items()))
                 or DASH,
@@ -120,11 +135,18 @@ def _provenance_row(cell: Cell, artifact: Artifact | None) -> RowView:
     )
 
 
+def _cut(value: str) -> str:
+    """Return the beginning of a long list of compiler flags; the raw pages have all of it."""
+    if len(value) <= _LONGEST_FLAGS:
+        return value
+    return f"{value[:_LONGEST_FLAGS].rpartition(' ')[0] or value[:_LONGEST_FLAGS]} ..."
+
+
 def _shortened(commit: str | None) -> CellView:
     return CellView(commit[:_SHORT_SHA], hover=commit) if commit else CellView(DASH)
 
 
-def flag_tables(cells: Sequence[Cell]) -> tuple[TableView, ...]:
+def flag_tables(cells: Sequence[Cell], titles: Mapping[str, str]) -> tuple[TableView, ...]:
     """Return, for each version, the flags that were translated or dropped; nothing is silent."""
     by_version: dict[tuple[str, str], dict[FlagNote, dict[str, None]]] = {}
     for cell in cells:
@@ -133,12 +155,12 @@ def flag_tables(cells: Sequence[Cell]) -> tuple[TableView, ...]:
                 if note.action != "given":
                     notes = by_version.setdefault((cell.engine, cell.version), {})
                     notes.setdefault(note, {})[name] = None
-    titles = ("Flag", "Asked", "Given", "Action", "Reason", "Steps")
-    columns = tuple(ColumnView(title) for title in titles)
+    heads = ("Flag", "Asked", "Given", "Action", "Reason", "Steps")
+    columns = tuple(ColumnView(head) for head in heads)
     return tuple(
         TableView(
             f"flags-{engine}-{version}",
-            f"{engine} {version}",
+            f"{titles.get(engine, engine)} {version}",
             columns,
             tuple(_flag_row(note, tuple(steps)) for note, steps in notes.items()),
         )

@@ -1,24 +1,29 @@
-"""Tables of a page: a table definition and the cells of a sweep become a view. Pure.
+"""Tables of a page: a table definition and the cells of a sweep become views. Pure.
 
 A column has exactly one metric id, so that figures with different definitions never share one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from benchrunner.definitions import ColumnDefinition
 from benchrunner.errors import ConfigurationError
-from benchrunner.report.format import median, metric_text, version_key
-from benchrunner.report.lookup import Outcome, part_text, step_outcome, values_of, varying
+from benchrunner.report.families import Family, Line, find_family, lines_of
+from benchrunner.report.format import median, metric_text
+from benchrunner.report.lookup import Outcome, step_outcome, values_of
+from benchrunner.report.marks import marks_of
+from benchrunner.report.numbers import NumberForm, number_form
+from benchrunner.report.order import ordered, ranks_of, row_keys
 from benchrunner.report.view import DASH, CellView, ColumnView, RowView, TableView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from benchrunner.definitions import Metric, Step, TableDefinition, Workload
+    from benchrunner.definitions import Metric, TableDefinition
     from benchrunner.report.footnotes import Footnotes
     from benchrunner.report.input import Cell, ReportData
 
@@ -32,9 +37,41 @@ class Column:
     id: str
     metric: Metric
     title: str
-    step: str
+    family: Family
     phase: str | None
     role: str | None
+    form: str = ""
+    """How its numbers are written, as asked for."""
+    whole: Column | None = None
+    """The column whose number stands behind each of its own: ``10 of 12``."""
+
+    @property
+    def step(self) -> str:
+        """The step as the page names it."""
+        return self.family.name
+
+    def values(self, line: Line) -> tuple[float, ...]:
+        """The numbers of a line, one for each repetition that has one."""
+        outcome = step_outcome(line.cell, self.family.step_of(line.value))
+        return values_of(outcome.steps, self.id, self.phase, self.role)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTable:
+    """A table and the engine whose section it stands in; empty: in the step's own."""
+
+    engine: str
+    view: TableView
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What all tables of one definition have in common."""
+
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    forms: tuple[NumberForm, ...]
+    with_count: bool
 
 
 def find_metric(metrics: Mapping[str, Metric], name: str, where: str) -> Metric:
@@ -48,28 +85,23 @@ def find_metric(metrics: Mapping[str, Metric], name: str, where: str) -> Metric:
     return metrics[name]
 
 
-def find_step(workload: Workload, name: str, where: str) -> Step:
-    """Return a step of the workload, or say which page part names an unknown one."""
-    for step in workload.steps:
-        if step.name == name:
-            return step
-    raise ConfigurationError(
-        f"{where} names the step {name!r}, which workload {workload.name!r} does not have.",
-        "its steps are " + ", ".join(step.name for step in workload.steps),
-    )
-
-
 def resolve_columns(data: ReportData, table: TableDefinition) -> tuple[Column, ...]:
     """Return the columns of a table with their definitions; titles must be unambiguous."""
     where = f"A table of step {table.step!r}"
     columns: list[Column] = []
     for entry in table.columns:
         column = entry if isinstance(entry, ColumnDefinition) else ColumnDefinition(metric=entry)
-        step = find_step(data.workload, column.step or table.step, where)
+        family = find_family(data.workload, column.step or table.step, where)
         metric = find_metric(data.metrics, column.metric, where)
-        phase = column.phase or step.phase
+        phase = column.phase or family.first.phase
         title = column.title or metric.title
-        columns.append(Column(column.metric, metric, title, step.name, phase, column.role))
+        whole = None
+        if column.of is not None:
+            all_of = find_metric(data.metrics, column.of, where)
+            whole = Column(column.of, all_of, title, family, phase, column.role)
+        columns.append(
+            Column(column.metric, metric, title, family, phase, column.role, column.format, whole)
+        )
     by_title: dict[str, str] = {}
     for resolved in columns:
         other = by_title.setdefault(resolved.title, resolved.id)
@@ -82,86 +114,126 @@ def resolve_columns(data: ReportData, table: TableDefinition) -> tuple[Column, .
     return tuple(columns)
 
 
-def row_keys(table: TableDefinition, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the row keys with their order; what else tells cells apart is added at the end."""
-    named = {key.partition(":")[0] for key in table.rows}
-    return (*table.rows, *(name for name in varying(cells) if name not in named))
+def table_lines(data: ReportData, table: TableDefinition, *, whole: bool) -> tuple[Line, ...]:
+    """Return the lines of a table, of all engines, in the order of its rows."""
+    family = find_family(data.workload, table.step, f"A table of step {table.step!r}")
+    lines = lines_of(data.cells, family, whole=whole)
+    keys = (*table.split, *row_keys(table, data.cells, family))
+    return ordered(lines, keys, Line.text, ranks_of(data.workload))
 
 
-def ordered_cells(
-    cells: Sequence[Cell], keys: Sequence[str], variants: Sequence[str]
-) -> tuple[Cell, ...]:
-    """Sort cells by row keys (``version:desc``), the last key first, as stable sorts do."""
-    ordered = list(cells)
-    for key in reversed(keys):
-        name, _, direction = key.partition(":")
-        ordered.sort(
-            key=lambda cell, name=name: _sort_key(cell, name, variants),  # type: ignore[misc]
-            reverse=direction == "desc",
-        )
-    return tuple(ordered)
-
-
-def _sort_key(cell: Cell, name: str, variants: Sequence[str]) -> Any:
-    if name == "variant":
-        known = cell.variant in variants
-        return (variants.index(cell.variant) if known else len(variants), cell.variant)
-    return version_key(part_text(cell, name))
-
-
-def build_table(
+def build_tables(
     data: ReportData,
     table: TableDefinition,
     name: str,
     notes: Footnotes,
     anchors: Mapping[str, str],
-) -> TableView:
-    """Lay out one table: newest version first, variants in the workload's order."""
+) -> tuple[PlacedTable, ...]:
+    """Lay out the tables of one definition: one, or one for each value of what it is split by."""
+    lines = table_lines(data, table, whole=True)
+    layout = _layout(data, table, lines)
+    heads = _heads(layout, anchors)
+    placed: list[PlacedTable] = []
+    for values, members in _split(lines, table.split):
+        rows = _rows(data, members, layout, notes)
+        suffix = "-".join((name, *(_slug(value) for value in values.values())))
+        title = _title(data, table, values)
+        view = TableView(suffix, title, heads, rows)
+        placed.append(PlacedTable(values.get("engine", ""), view))
+    return tuple(placed)
+
+
+def _layout(data: ReportData, table: TableDefinition, lines: Sequence[Line]) -> _Layout:
     columns = resolve_columns(data, table)
-    keys = row_keys(table, data.cells)
-    variants = [variant.name for variant in data.workload.variants]
-    with_count = any(len(cell.trials) > 1 for cell in data.cells)
-    rows: list[RowView] = []
-    for cell in ordered_cells(data.cells, keys, variants):
-        row = _row(cell, columns, keys, notes, with_count=with_count)
-        first = not rows or rows[-1].cells[0].text != row.cells[0].text
-        rows.append(RowView(row.cells, first, row.tainted, row.failed))
-    heads = [ColumnView(_key_title(key)) for key in keys]
-    heads += [ColumnView("n", numeric=True)] if with_count else []
-    heads += [
-        ColumnView(column.title, column.id, anchors[column.id], column.metric.unit, numeric=True)
+    where = f"A table of step {table.step!r}"
+    forms = [
+        number_form(
+            column.metric,
+            column.form,
+            [value for line in lines for value in column.values(line)],
+            where,
+        )
         for column in columns
     ]
-    return TableView(name, table.title, (*heads, ColumnView("Run")), tuple(rows))
+    family = find_family(data.workload, table.step, where)
+    keys = row_keys(table, data.cells, family)
+    with_count = any(len(cell.trials) > 1 for cell in data.cells)
+    return _Layout(keys, columns, tuple(forms), with_count)
 
 
-def _key_title(key: str) -> str:
+def _split(
+    lines: Sequence[Line], names: Sequence[str]
+) -> Iterator[tuple[dict[str, str], Sequence[Line]]]:
+    """Yield the lines of each table with the values that they share; lines come sorted by them."""
+    for values, members in groupby(lines, lambda line: tuple(line.text(n) for n in names)):
+        yield dict(zip(names, values, strict=True)), tuple(members)
+    if not lines:
+        yield {}, ()
+
+
+def _slug(text: str) -> str:
+    return "".join(sign if sign.isalnum() or sign in "._" else "-" for sign in text.lower())
+
+
+def _title(data: ReportData, table: TableDefinition, values: Mapping[str, str]) -> str:
+    """The table's own title, and what it is split by where no heading says it."""
+    titles = {variant.name: variant.title for variant in data.workload.variants}
+    said: list[str] = []
+    for name, value in values.items():
+        if name == "variant":
+            said.append(f"{value} ({titles[value]})" if titles.get(value) else value)
+        elif name != "engine":
+            said.append(f"{key_title(name)} {value}")
+    return ": ".join(filter(None, (table.title, ", ".join(said))))
+
+
+def _heads(layout: _Layout, anchors: Mapping[str, str]) -> tuple[ColumnView, ...]:
+    heads = [ColumnView(key_title(key)) for key in layout.keys]
+    heads += [ColumnView("n", numeric=True)] if layout.with_count else []
+    for column, form in zip(layout.columns, layout.forms, strict=True):
+        unit = "clock" if form.clock else form.unit or column.metric.unit
+        title = form.title(column.title)
+        heads.append(ColumnView(title, column.id, anchors[column.id], unit, numeric=True))
+    return (*heads, ColumnView("Run"))
+
+
+def _rows(
+    data: ReportData, lines: Sequence[Line], layout: _Layout, notes: Footnotes
+) -> tuple[RowView, ...]:
+    rows: list[RowView] = []
+    for line in lines:
+        row = _row(data, line, layout, notes)
+        first = not rows or rows[-1].cells[0].text != row.cells[0].text
+        rows.append(RowView(row.cells, first, row.tainted, row.failed))
+    return tuple(rows)
+
+
+def key_title(key: str) -> str:
+    """Return the heading of a row key: ``THREADS`` is a parameter, its column ``Threads``."""
     name = key.partition(":")[0]
-    return _KEY_TITLES.get(name, name)
+    plain = name.replace("_", " ").capitalize() if name.isupper() else name
+    return _KEY_TITLES.get(name, plain)
 
 
-def _row(
-    cell: Cell,
-    columns: Sequence[Column],
-    keys: Sequence[str],
-    notes: Footnotes,
-    *,
-    with_count: bool,
-) -> RowView:
-    outcomes = {column.step: step_outcome(cell, column.step) for column in columns}
-    cells = [CellView(part_text(cell, key.partition(":")[0]) or DASH) for key in keys]
-    if with_count:
+def _row(data: ReportData, line: Line, layout: _Layout, notes: Footnotes) -> RowView:
+    columns = layout.columns
+    outcomes = {
+        column.step: step_outcome(line.cell, column.family.step_of(line.value))
+        for column in columns
+    }
+    cells = [CellView(_key_text(data, line, key.partition(":")[0])) for key in layout.keys]
+    if layout.with_count:
         counts = [len(outcome.steps) for outcome in outcomes.values()]
         cells.append(CellView(str(min(counts))))
     marked: set[str] = set()
-    for column in columns:
+    for column, form in zip(columns, layout.forms, strict=True):
         outcome = outcomes[column.step]
-        numbers: tuple[int, ...] = ()
-        if column.step not in marked:
-            numbers = _footnotes(outcome, notes)
-        cells.append(_value_cell(column, outcome, numbers, first=column.step not in marked))
+        first = column.step not in marked
+        marks = marks_of(outcome, notes) if first else ()
+        cell = _value_cell(column.values(line), form, outcome, marks, first=first)
+        cells.append(_of_whole(cell, column, line))
         marked.add(column.step)
-    cells.append(CellView("", trials=_trial_links(cell)))
+    cells.append(CellView("", trials=_trial_links(line.cell)))
     return RowView(
         tuple(cells),
         tainted=any(outcome.taints for outcome in outcomes.values()),
@@ -169,30 +241,34 @@ def _row(
     )
 
 
-def _footnotes(outcome: Outcome, notes: Footnotes) -> tuple[int, ...]:
-    texts = [_sentence(text) for text in outcome.failures]
-    for taint in outcome.taints:
-        remedy = f" Remedy: {_sentence(taint.remedy)}" if taint.remedy else ""
-        texts.append(f"{taint.name}: {_sentence(taint.evidence)}{remedy}")
-    return tuple(notes.number(text) for text in texts)
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+def _key_text(data: ReportData, line: Line, name: str) -> str:
+    text = line.text(name)
+    return (data.engine_titles.get(text, text) if name == "engine" else text) or DASH
 
 
 def _value_cell(
-    column: Column, outcome: Outcome, numbers: tuple[int, ...], *, first: bool
+    values: Sequence[float],
+    form: NumberForm,
+    outcome: Outcome,
+    marks: tuple[int, ...],
+    *,
+    first: bool,
 ) -> CellView:
     if not outcome.steps:
-        return CellView(outcome.label if first else DASH, numbers)
-    values = values_of(outcome.steps, column.id, column.phase, column.role)
+        return CellView(outcome.label if first else DASH, marks)
     hover = ""
     if len(values) > 1:
-        low, high = (metric_text(value, column.metric) for value in (min(values), max(values)))
+        low, high = form.text(min(values)), form.text(max(values))
         hover = f"median of {len(values)}, {low} to {high}"
-    return CellView(metric_text(median(values), column.metric), numbers, hover)
+    return CellView(form.text(median(values)), marks, hover)
+
+
+def _of_whole(cell: CellView, column: Column, line: Line) -> CellView:
+    """The cell with the number behind it that it is a part of, where both were measured."""
+    if column.whole is None or cell.text == DASH or not column.whole.values(line):
+        return cell
+    whole = metric_text(median(column.whole.values(line)), column.whole.metric)
+    return replace(cell, text=f"{cell.text} of {whole}")
 
 
 def _trial_links(cell: Cell) -> tuple[tuple[str, str], ...]:

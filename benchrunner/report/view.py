@@ -23,6 +23,8 @@ class CellView:
     """(text, trial id) links to raw pages; the text is used instead of ``text``."""
     wide: bool = False
     """Long free text that may wrap."""
+    step: str = ""
+    """The step that the links lead to; empty: to the whole trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,22 @@ class PointView:
 
 @dataclass(frozen=True, slots=True)
 class SeriesView:
-    """One line of a chart. Equal colours belong together, dashes tell them apart."""
+    """One line of a chart. Equal colours belong together, dashes (or hatches) tell them apart."""
 
     label: str
     points: tuple[PointView, ...]
     color: int = 0
     dash: int = 0
+    right: bool = False
+    """Whether its numbers are on the right axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelView:
+    """One of several pictures beside each other that share their axes."""
+
+    title: str
+    series: tuple[SeriesView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +93,10 @@ class ChartView:
 
     name: str
     title: str
-    kind: Literal["by-version", "percentiles", "over-time"]
+    kind: Literal[
+        "by-version", "percentiles", "over-time", "by-value", "columns", "stacked-times",
+        "staircase",
+    ]  # fmt: skip
     metrics: tuple[str, ...]
     x_label: str
     y_label: str
@@ -89,6 +104,18 @@ class ChartView:
     series: tuple[SeriesView, ...]
     alt: str
     notes: tuple[str, ...] = ()
+    panels: tuple[PanelView, ...] = ()
+    """by-value: what is drawn; ``series`` then has all lines of all panels."""
+    right_label: str = ""
+    edges: tuple[tuple[str, float], ...] = ()
+    """staircase: named places on the x axis."""
+    log: tuple[str, ...] = ()
+    """The axes, ``x`` and ``y``, that are logarithmic."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether it wants the whole width of a page."""
+        return len(self.panels) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +124,17 @@ class CommandView:
 
     title: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """What a test shows of one engine."""
+
+    title: str
+    anchor: str
+    commands: tuple[CommandView, ...]
+    tables: tuple[TableView, ...]
+    charts: tuple[ChartView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +148,18 @@ class TestView:
     paragraphs: tuple[str, ...]
     tables: tuple[TableView, ...]
     charts: tuple[ChartView, ...]
+    parts: tuple[PartView, ...] = ()
 
     __test__ = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContentView:
+    """A line of the table of contents; ``level`` 1 belongs below the last one of level 0."""
+
+    title: str
+    anchor: str
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +203,8 @@ class PageView:
     title: str
     subtitle: str
     intro: tuple[str, ...]
-    contents: tuple[tuple[str, str], ...]
-    """(heading, anchor) in page order."""
+    contents: tuple[ContentView, ...]
+    """In page order."""
     hosts: tuple[HostView, ...]
     builds: tuple[tuple[str, str], ...]
     """What the binaries have in common, and where each version came from."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchrunner.errors import SourceError
-from benchrunner.sources import archive, crate, git, path, system
+from benchrunner.sources import apt, archive, crate, git, native, npm, path, pypi, system
 from benchrunner.suggest import did_you_mean
 from benchrunner.versions import Version, looks_like_commit
 
@@ -48,8 +48,12 @@ KINDS: dict[str, Kind] = {
     "system": system,
     "git": git,
     "crate": crate,
+    "apt": apt,
+    "npm": npm,
+    "pypi": pypi,
     "archive": archive,
     "path": path,
+    "native": native,
 }
 LOCAL_KINDS = ("path", "archive")
 """Kinds that need no definition: the words of a selection name the tree or the tarball."""
@@ -141,7 +145,7 @@ def find_version(
     if text.startswith(("/", "./", "../", "~/")):
         raise SourceError(f"{text} is neither a folder nor a tarball", "check the path")
     failures: list[SourceError] = []
-    for source in sources:
+    for source in sorted(sources, key=lambda source: text not in source.versions.values()):
         if source.kind in skip or (text == system.WORD and source.kind != "system"):
             continue
         try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchrunner.binaries import file_hash
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
+from benchrunner.sources.packages import inside, unpack
 from benchrunner.sources.tree import Tree, tree_version
 
 if TYPE_CHECKING:
@@ -50,17 +50,7 @@ def fetch(source: Source, ref: SourceRef, into: Path, cache: Path) -> Tree:
         raise SourceError(
             f"the archive {file} has changed since it was selected", "start a new sweep"
         )
-    into.mkdir(parents=True)
-    try:
-        with tarfile.open(file) as archive:
-            archive.extractall(into, filter="data")
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise SourceError(f"{file} cannot be unpacked: {error}", f"tar -tf {file}") from error
-    entries = list(into.iterdir())
-    tree = entries[0] if len(entries) == 1 and entries[0].is_dir() else into
-    tree = tree / source.path if source.path else tree
-    if not tree.is_dir():
-        raise SourceError(f"{file} has no folder {source.path!r}", "correct the engine's path")
+    tree = inside(unpack(file, into), source, str(file))
     return Tree(tree, tree_version(tree, source.version_file, ref.version))
 
 

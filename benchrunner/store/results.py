@@ -153,7 +153,7 @@ class Results(StoreBase):
         changes: list[dict[str, Any]] = []
         for row in steps:
             item = items[row.id]
-            state, reason = _judged(row, item.parsed.problems)
+            state, reason = _judged(row, item.parsed)
             if state != row.state:
                 detail = {"step": row.step, "was": row.state, "state": state, "reason": reason}
                 ids = {"step_run_id": row.id, "trial_id": row.trial_id, "sweep_id": row.sweep_id}
@@ -199,10 +199,15 @@ class Results(StoreBase):
         self._log(connection, "trial-judged", detail, trial_id=trial_id, sweep_id=row.sweep_id)
 
 
-def _judged(row: Any, problems: Sequence[str]) -> tuple[str, str]:
-    """State and reason of a step run after parsing; what did not run well stays as it was."""
+def _judged(row: Any, parsed: Parsed) -> tuple[str, str]:
+    """State and reason of a step run after parsing; what did not run well stays as it was.
+
+    What its program said last completes the reason, once.
+    """
+    problems, complaint = parsed.problems, parsed.complaint
     if row.state not in (StepState.OK.value, StepState.INVALID.value):
-        return row.state, row.reason
+        told = not complaint or row.reason.endswith(complaint)
+        return row.state, row.reason if told else f"{row.reason}: {complaint}"
     if problems:
         return StepState.INVALID.value, "; ".join(problems)
     return StepState.OK.value, ""

@@ -14,6 +14,7 @@ from benchrunner.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 
@@ -123,4 +124,25 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Gives up the connection. Running launchers' processes go on."""
+        ...
+
+
+class Running(Protocol):
+    """A command that is talked to while it runs."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to so many bytes of its stdout, at least one; nothing at its end."""
+        ...
+
+    def write(self, data: bytes, /) -> None:
+        """Hands all of the bytes over to its stdin."""
+        ...
+
+
+@runtime_checkable
+class Streaming(Transport, Protocol):
+    """A transport that can hold a command open to talk to."""
+
+    def stream(self, argv: Sequence[str]) -> AbstractContextManager[Running]:
+        """Starts a command; it ends with the block."""
         ...

@@ -82,6 +82,15 @@ class LocalTransport:
             why = reason(error)
             raise TransportError(f"{words_of(argv)} cannot run on {self.host}: {why}") from error
 
+    @contextmanager
+    def stream(self, argv: Sequence[str]) -> Iterator[Piped]:
+        """Starts a command to talk to; it ends with the block."""
+        process = self._start(argv, with_input=True, env=None, cwd=None)
+        try:
+            yield Piped(process)
+        finally:
+            _end_group(process)
+
     def put(self, local: Path, remote: str, mode: int | None = None) -> None:
         """See ``Transport.put``."""
         target = self._path(remote)
@@ -129,6 +138,25 @@ class LocalTransport:
             raise MissingFileError(f"{what} on {self.host}: {missing} is not there") from error
         except (OSError, ValueError) as error:
             raise TransportError(f"{what} on {self.host}: {reason(error)}") from error
+
+
+class Piped:
+    """A command that is talked to while it runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def read(self, size: int) -> bytes:
+        """Output as it comes, nothing at its end."""
+        output: Any = self._process.stdout
+        data: bytes = output.read1(size)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Sends input, as soon as the command has taken enough of what was sent before."""
+        into: Any = self._process.stdin
+        into.write(data)
+        into.flush()
 
 
 def words_of(argv: Sequence[str]) -> str:

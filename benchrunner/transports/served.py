@@ -1,7 +1,8 @@
-"""A remote host once the supervisor is there: commands, reads and sizes in one round trip each.
+"""A host once the supervisor is there: commands, reads and sizes in one round trip each.
 
-They go through one ``br-supervise serve`` on the SSH connection; copies go over SSH's own file
-transfer. The contract is in ``transports``.
+They go through one ``br-supervise serve``, over SSH or a pipe: on this machine that saves starting
+a process from Python for each of them. Copies go as the transport below makes them. The contract
+is in ``transports``.
 """
 
 from __future__ import annotations
@@ -18,17 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from benchrunner.transports import Completed, Waited
-    from benchrunner.transports.ssh import SshTransport
+    from benchrunner.transports import Completed, Streaming, Waited
 
 _Result = TypeVar("_Result")
 _TRIES = 3
 
 
 class ServedTransport:
-    """A host over SSH with a server of ours at the other end."""
+    """A host with a server of ours at the other end."""
 
-    def __init__(self, inner: SshTransport, program: str) -> None:
+    def __init__(self, inner: Streaming, program: str) -> None:
         """Takes the connection over; ``program`` is the supervisor there."""
         self.host = inner.host
         self._inner = inner

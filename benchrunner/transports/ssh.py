@@ -242,7 +242,7 @@ def connect(
     host: Host,
     *,
     hosts: Mapping[str, Host] | None = None,
-    ask: Callable[[str], str] | None = None,
+    keys: Keys | None = None,
     known_hosts: Path | None = None,
     config: Path | None = None,
 ) -> SshTransport:
@@ -251,7 +251,7 @@ def connect(
     Args:
         host: The host's definition.
         hosts: The inventory, in which names of jump hosts are looked up.
-        ask: Asks a person for the passphrase of a key file; the prompt names the file.
+        keys: The person's, with passphrases that were given already; nobody is asked without.
         known_hosts: The one file of known host keys, in place of OpenSSH's.
         config: The one file of client configuration, in place of OpenSSH's.
 
@@ -263,7 +263,7 @@ def connect(
     """
     route = Routes(hosts or {}, config, known_hosts).to(host)
     patience = Patience(connect_s=host.limits.connect_s)
-    transport = SshTransport(host.name, route, Keys(ask), patience, host.env)
+    transport = SshTransport(host.name, route, keys or Keys(), patience, host.env)
     transport.open()
     return transport
 
@@ -272,7 +272,7 @@ def offered_key(
     host: Host,
     *,
     hosts: Mapping[str, Host] | None = None,
-    ask: Callable[[str], str] | None = None,
+    keys: Keys | None = None,
     known_hosts: Path | None = None,
     config: Path | None = None,
 ) -> OfferedKey:
@@ -282,4 +282,4 @@ def offered_key(
     """
     route = Routes(hosts or {}, config, known_hosts).to(host)
     patience = Patience(connect_s=host.limits.connect_s)
-    return first_doubtful_key(route, host.name, Keys(ask), patience)
+    return first_doubtful_key(route, host.name, keys or Keys(), patience)

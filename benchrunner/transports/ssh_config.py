@@ -54,6 +54,16 @@ class Hop:
         place = f"{self.user}@{_bracketed(self.address)}"
         return place if self.port == DEFAULT_PORT else f"{place}:{self.port}"
 
+    @property
+    def ssh(self) -> str:
+        """The command that goes there without us."""
+        return f"ssh -p {self.port} {self.user}@{self.address}"
+
+    @property
+    def with_ssh(self) -> str:
+        """What to try when a connection breaks off without a reason."""
+        return f"{self.ssh} shows whether ssh gets further; why not is in sshd's log there"
+
 
 @dataclass(frozen=True, slots=True)
 class Written:

@@ -5,6 +5,7 @@ Nothing secret leaves this module: messages name files and fingerprints, and ``r
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,15 @@ _FEW_KEYS = 3
 
 
 class Keys:
-    """The keys of a person, read once: a reconnection asks for no passphrase again."""
+    """The keys of a person, read once: no passphrase is asked for again, whatever host wants it.
 
-    def __init__(self, ask: Callable[[str], str] | None) -> None:
+    Hosts that are connected to at the same time share it, and ask one after another.
+    """
+
+    def __init__(self, ask: Callable[[str], str] | None = None) -> None:
+        """``ask`` asks the person for a passphrase; the prompt names the file."""
         self._ask = ask
+        self._asking = threading.Lock()
         self._read: dict[Path, PKey] = {}
         self._given_up: set[Path] = set()
         self.asking_s = 0.0
@@ -128,23 +134,33 @@ class Keys:
 
     def _unlocked(self, path: Path) -> PKey | None:
         """The key in a file whose passphrase is asked for; ``None`` when it is not given."""
+        if self._ask is None:
+            return None
+        began = time.monotonic()
+        with self._asking:
+            try:
+                if path not in self._read and path not in self._given_up:
+                    self._ask_for(path, self._ask)
+            finally:
+                self.asking_s += time.monotonic() - began
+        return self._read.get(path)
+
+    def _ask_for(self, path: Path, ask: Callable[[str], str]) -> None:
+        """Asks until a passphrase fits, or somebody has had enough."""
         from paramiko import SSHException
 
-        if self._ask is None or path in self._given_up:
-            return None
+        prompt = f"Passphrase for {path}: "
         for _ in range(_PASSPHRASE_TRIES):
-            began = time.monotonic()
-            passphrase = self._ask(f"Passphrase for {path}: ")
-            self.asking_s += time.monotonic() - began
+            passphrase = ask(prompt)
             if not passphrase:
                 break
             try:
                 self._read[path] = _load(path, passphrase)
             except SSHException:
+                prompt = f"That was not it. Passphrase for {path}: "
                 continue
-            return self._read[path]
+            return
         self._given_up.add(path)
-        return None
 
     def _refuse(self, wire: Transport, hop: Hop, tried: list[str], locked: list[Path]) -> None:
         """Raises the error that says why no key has let us in."""
@@ -197,7 +213,7 @@ def _accepted(wire: Transport, hop: Hop, key: PKey) -> bool:
 
 
 def _dropped(hop: Hop) -> TransportError:
-    return ConnectionLostError(f"the connection to {hop.label} broke during login", "try again")
+    return ConnectionLostError(f"the connection to {hop.label} broke during login", hop.with_ssh)
 
 
 def _ways_offered(wire: Transport, hop: Hop) -> list[str]:

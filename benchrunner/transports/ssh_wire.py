@@ -172,7 +172,7 @@ def connect_socket(hop: Hop, limit_s: float) -> socket.socket:
     except (TimeoutError, OSError, UnicodeError) as error:
         raise UnreachableError(
             f"{hop.label} cannot be reached: {_words(error, limit_s)}",
-            f"ssh -p {hop.port} {hop.user}@{hop.address} shows whether it is up and where sshd is",
+            f"{hop.ssh} shows whether it is up and where sshd is",
         ) from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
@@ -206,7 +206,7 @@ def through(wire: Wire, jump: Hop, hop: Hop, limit_s: float) -> paramiko.Channel
                 f" {limit_s:.3g} s",
                 "try it from there",
             ) from error
-        raise ConnectionLostError(f"the connection to {jump.label} broke", "try again") from error
+        raise ConnectionLostError(f"the connection to {jump.label} broke", jump.with_ssh) from error
 
 
 def _why_no_handshake(
@@ -224,7 +224,7 @@ def _why_no_handshake(
         )
     if "Indecipherable" in str(error) or "Invalid SSH banner" in str(error):
         return UnreachableError(f"what answers at {hop.label} is no SSH server", "correct the port")
-    return ConnectionLostError(f"{hop.label} hung up before the login", "try again")
+    return ConnectionLostError(f"{hop.label} hung up before the login", hop.with_ssh)
 
 
 def _words(error: Exception, limit_s: float) -> str:

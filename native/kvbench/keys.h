@@ -82,7 +82,8 @@ class Values {
   bool is_value_of(std::uint64_t key, std::string_view value) const;
 
  private:
-  static constexpr std::size_t POOL_SIZE = 1U << 20;
+  // Small enough for a second-level cache: a look at the clock waits for what memory still owes.
+  static constexpr std::size_t POOL_SIZE = 1U << 17;
 
   std::size_t offset_of(std::uint64_t check) const { return check % POOL_SIZE; }
 

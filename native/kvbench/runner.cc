@@ -167,6 +167,9 @@ std::vector<PhaseResult> run_phase(const Workload& workload, std::uint64_t run,
   prepare(plan, workload, run, options, values);
   PhasePlan writer_plan;
   prepare_writer(writer_plan, plan);
+  Options quiet = options;  // interval lines of the writer would be taken for those of a reader
+  quiet.stats_interval_s = 0;
+  writer_plan.options = &quiet;
   Crew crew(engine, plan, writer_plan);
   for (unsigned i = 0; i < plan.threads && !crew.failed(); i++) {
     crew.hire(plan, i, workload.run);

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "ours.h"
 #include "pack.h"
+#include "port.h"
 #include "serve.h"
 #include "start.h"
 #include "stop.h"
@@ -50,6 +51,10 @@ static const char kHelp[] =
     "  br-supervise lease renew|release --lock FILE --owner ID --fence N\n"
     "  br-supervise lease show [--lock FILE]\n"
     "      who may use this host\n"
+    "  br-supervise port --free N\n"
+    "      whether a server could take that TCP port, else who has it\n"
+    "  br-supervise port --wait N --run-dir DIR [--timeout S]\n"
+    "      until the server of a run answers there, or the run is over\n"
     "  br-supervise serve\n"
     "      answers requests on stdin, for a controller; see README.md\n"
     "  br-supervise --help | --version\n"
@@ -72,6 +77,9 @@ int main(int argc, char** argv) {
   }
   if (argc >= 2 && strcmp(argv[1], "lease") == 0) {
     return lease_command(argc - 1, argv + 1);
+  }
+  if (argc >= 2 && strcmp(argv[1], "port") == 0) {
+    return port_command(argc - 1, argv + 1);
   }
   static struct options options;  // what it points to lives as long as the process
   options_parse(argc, argv, &options);

@@ -11,6 +11,7 @@ from sshd_support import Sshd, running_sshd
 from benchrunner.launchers.direct import DirectLauncher
 from benchrunner.launchers.supervisor import ensure_supervisor, supervisor_sources
 from benchrunner.transports.local import LocalTransport
+from benchrunner.transports.served import ServedTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +21,15 @@ if TYPE_CHECKING:
 
 TRANSPORTS: Mapping[str, Callable[[pytest.FixtureRequest], Transport]] = {
     "local": lambda _request: LocalTransport(),
+    "served": lambda request: _served(request.getfixturevalue("supervisor_cache")),
     "ssh": lambda request: request.getfixturevalue("shared_sshd").connect(),
 }
+
+
+def _served(cache: str) -> Transport:
+    """This machine through a server, as sweeps use it."""
+    local = LocalTransport()
+    return ServedTransport(local, ensure_supervisor(local, supervisor_sources(), cache))
 
 
 @pytest.fixture(scope="session")
