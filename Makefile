@@ -7,7 +7,7 @@ DATA   ?= results
 DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
 ENGINE_PACKAGES := liblmdb-dev libleveldb-dev libsqlite3-dev librocksdb-dev libdb-dev libwiredtiger-dev
 HOST_PACKAGES  := libbenchmark-dev redis-server redis-tools nginx-light wrk iperf3 openssl xxhash
-TEST_PACKAGES  := $(DEMO_PACKAGES) $(ENGINE_PACKAGES) $(HOST_PACKAGES) dpkg-dev g++ make git cargo postgresql openssh-server openssh-client iproute2
+TEST_PACKAGES  := $(DEMO_PACKAGES) $(ENGINE_PACKAGES) $(HOST_PACKAGES) numactl libjemalloc2 dpkg-dev g++ make git cargo postgresql openssh-server openssh-client iproute2
 LEVELDB_PACKAGES := dpkg-dev g++ make cmake libgtest-dev libgmock-dev libsnappy-dev
 BUILD_PACKAGES := $(TEST_PACKAGES) $(LEVELDB_PACKAGES) npm tcl libdb5.3-dev ccache libgflags-dev zlib1g-dev liblz4-dev libzstd-dev libbz2-dev
 
