@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= results
+# The suite waits for children and servers more than it computes: files of it run beside each other.
+TEST_JOBS ?= 3
 
 DEMO_PACKAGES  := python3-venv gcc libc6-dev rocksdb-tools fio
 ENGINE_PACKAGES := liblmdb-dev libleveldb-dev libsqlite3-dev librocksdb-dev libdb-dev libwiredtiger-dev
@@ -22,7 +24,7 @@ demo: $(VENV)/.run     ## a real sweep of the installed RocksDB and fio, and its
 
 test: $(VENV)/.test    ## the whole test suite, with a real end-to-end sweep
 	@.ci/need-packages $(TEST_PACKAGES)
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 test-builds: $(VENV)/.test  ## builds all engines from their sources and runs them (slow)
 	@.ci/need-packages $(BUILD_PACKAGES)

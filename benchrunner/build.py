@@ -97,7 +97,8 @@ def _made(order: Order, place: Place) -> Artifact:
             made = place.make()
             artifact = keep(order, made) if made else None
         except _results(order.site) as error:
-            artifact = failed(order, error, _state(error))
+            # Whoever waited for the same run may have kept it, and removed it under our hands.
+            artifact = cached(order) or failed(order, error, _state(error))
         if artifact is not None:
             place.discard()
             return artifact

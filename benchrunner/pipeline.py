@@ -236,14 +236,14 @@ def write_report(
         NothingSelectedError: There is nothing to show.
     """
     from benchrunner.report.page import write_page
-    from benchrunner.reporting import report_data
+    from benchrunner.reporting import Asked, report_data
 
     definition = session.catalog.workload(workload)
     titles = {name: session.catalog.engine(name).title for name in definition.engines}
+    asked = Asked(sweep_ids, scale)
     data = report_data(
-        session.store, definition, session.catalog.metrics(), session.raw,
-        sweep_ids=sweep_ids, scale=scale, engine_titles=titles,
-    )  # fmt: skip
+        session.store, definition, session.catalog.metrics(), session.raw, asked, titles
+    )
     files = write_page(data, directory or session.pages / workload, formats)
     for kind, path in files.pages.items():
         session.observer(Event("page", f"{kind} page: {path}", {"format": kind, "path": str(path)}))

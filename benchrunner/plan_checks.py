@@ -1,6 +1,6 @@
-"""What workloads say that must hold of a plan: of their parameters, and of each other. Pure.
+"""What must hold of a plan: of what a sweep names, of parameters, of workloads together. Pure.
 
-In: workloads, unfolded, and their jobs. Out: nothing, or an error that says why they cannot run.
+In: a sweep, workloads, unfolded, and their jobs. Out: nothing, or an error that says what is wrong.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from benchrunner.errors import ConfigurationError
 from benchrunner.expressions import evaluate, names_of_expression, to_text
-from benchrunner.suggest import did_you_mean
+from benchrunner.params import check_parameter
+from benchrunner.plan_cells import CELL_KEYS
+from benchrunner.plan_cost import step_threads
+from benchrunner.suggest import did_you_mean, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchrunner.definitions import Workload
+    from benchrunner.definitions import Sweep, Workload
     from benchrunner.model import Job
+    from benchrunner.plan_cells import Definitions
 
 
 def check_parameters(workload: Workload, job: Job) -> None:
@@ -65,4 +69,65 @@ def check_groups(only: Sequence[str], workloads: Sequence[Workload]) -> None:
             raise ConfigurationError(
                 f"--only: {where} has no group {name!r}{did_you_mean(name, known)}",
                 f"--only {','.join(known)}",
+            )
+
+
+def check_threads(workload: Workload, job: Job, definitions: Definitions) -> None:
+    """Makes sure that no program is asked for more threads than it can make.
+
+    Raises:
+        ConfigurationError: One is; says which step asks.
+    """
+    for step in workload.steps:
+        most = definitions.tool(step.tool).max_threads
+        threads = step_threads(step, workload, job.params)
+        if most is not None and threads > most:
+            raise ConfigurationError(
+                f"step {step.name} of {workload.name} asks for {threads:g} threads, and "
+                f"{step.tool} can make {most}",
+                f"at most {most}",
+            )
+
+
+def check_sweep(
+    sweep: Sweep, workloads: Sequence[Workload], ceilings: Sequence[tuple[Workload, str]]
+) -> None:
+    """Makes sure that what a sweep names is there in its workloads and their ceilings.
+
+    Raises:
+        ConfigurationError: A parameter, engine, group, axis or variant is not.
+    """
+    params = {name: None for workload in workloads for name in workload.params}
+    settable = params | {name: None for workload, _ in ceilings for name in workload.params}
+    for name in sweep.set:
+        check_parameter(name, settable, where=f"--set {name}")
+    _check_engines(sweep, workloads)
+    check_groups(sweep.only, workloads)
+    for name, values in sweep.axes.items():
+        check_parameter(name, params, where=f"axis {name}")
+        if not values:
+            raise ConfigurationError(f"axis {name} has no values", f"{name} = [1, 2]")
+    for cell in sweep.exclude:
+        for key in cell:
+            check_parameter(key, {**dict.fromkeys(CELL_KEYS), **params}, where="exclude")
+    variants = {variant.name for workload in workloads for variant in workload.variants}
+    for name in sweep.variants:
+        if name not in variants:
+            names = ", ".join(workload.name for workload in workloads)
+            raise ConfigurationError(
+                f"there is no variant {name!r} in {names}{did_you_mean(name, variants)}",
+                f"--variants {listed(variants)}",
+            )
+
+
+def _check_engines(sweep: Sweep, workloads: Sequence[Workload]) -> None:
+    """Engines of a sweep are engines of a workload of it, where one has several."""
+    if not any(workload.engines for workload in workloads):
+        return
+    known = {name for one in workloads for name in (one.engine, *one.engines) if name}
+    for name in sweep.engines:
+        if name not in known:
+            where = ", ".join(workload.name for workload in workloads)
+            raise ConfigurationError(
+                f"{where} has no engine {name!r}{did_you_mean(name, known)}", listed(known)
             )

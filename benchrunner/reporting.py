@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -35,15 +35,22 @@ MAX_APPENDIX_BYTES = 64 * 1024
 """Of one raw output in a page's appendix; the rest is behind its link."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which trials a page is of."""
+
+    sweep_ids: Collection[int] | None = None
+    """Only those of these sweeps; ``None``: of all."""
+    scale: str | None = None
+    """Of the trials; ``None``: the scale of the newest one."""
+
+
 def report_data(
     store: Store,
     workload: Workload,
     metrics: Mapping[str, Metric],
     raw_root: Path,
-    *,
-    sweep_ids: Collection[int] | None = None,
-    scale: str | None = None,
-    host: str | None = None,
+    asked: Asked,
     engine_titles: Mapping[str, str] | None = None,
 ) -> ReportData:
     """What the page of a workload shows: the newest trials of every cell at one scale.
@@ -53,19 +60,18 @@ def report_data(
         workload: whose page it is, with its layout as it is now.
         metrics: definitions by id.
         raw_root: folder below which raw run folders lie.
-        sweep_ids: only trials of these sweeps; ``None``: of all.
-        scale: of the trials; ``None``: the scale of the newest trial.
-        host: only this host's trials.
+        asked: which trials.
         engine_titles: what the page calls engines; others have their names.
 
     Raises:
         NothingSelectedError: no trial of the workload has ended.
     """
-    found = store.page_rows(workload.name, sweep_ids=sweep_ids, host=host, scale=scale).trials
+    rows = store.page_rows(workload.name, sweep_ids=asked.sweep_ids, scale=asked.scale)
+    found = rows.trials
     if not found:
         raise NothingSelectedError(
             f"the store has no finished trial of {workload.name}"
-            + (f" at {scale}" if scale else ""),
+            + (f" at {asked.scale}" if asked.scale else ""),
             f"benchrunner sweep {workload.name} --scale smoke",
         )
     newest = max(found, key=lambda trial: trial.row.ended_at or 0)

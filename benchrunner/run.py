@@ -1,72 +1,43 @@
-"""One trial at a time: starts each step under the supervisor, journals every change, keeps the raw.
+"""One trial at a time: brings its steps to their ends, then itself; journals every change.
 
 In: a planned trial, its artifact, and a place to run. Out: run folders in the results folder and
 state changes in the journal. It never reads what a tool printed; ``after_step`` does that. The same
-code path starts a trial and goes on with one that a killed controller left: for each step it asks
-the journal and the run folder what has already happened.
+code path starts a trial and goes on with one that a killed controller left.
 """
 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from benchrunner import faults
-from benchrunner.command import Placement, build_command, step_limits
-from benchrunner.errors import (
-    EXIT_INTERRUPTED,
-    BenchrunnerError,
-    ConfigurationError,
-    LaunchError,
-)
 from benchrunner.events import Event, Observer, ignore
-from benchrunner.launchers import LaunchRequest, RunState
-from benchrunner.model import Command, Handle, StepState, TrialState
 from benchrunner.outcomes import (
     Outcome,
-    absent_program,
     blocked_by,
-    classify,
     loaded_after,
-    starts_pristine,
     trial_outcome,
 )
-from benchrunner.processes import uninterrupted
 from benchrunner.recovery import must_restart
-from benchrunner.run_parts import Begun, Running, StepEnd, StepToRun, Stored
-from benchrunner.run_tools import GRACE_S, Tools
+from benchrunner.run_parts import Begun, StepToRun
+from benchrunner.run_steps import StepRunner, StoppedEarlierError, because
+from benchrunner.run_tools import Aside, Tools
 from benchrunner.services import Services, abandoned
 from benchrunner.transports import ConnectionLostError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Mapping, Sequence
 
     from benchrunner.launchers import Launcher
-    from benchrunner.model import Artifact, PlannedTrial
+    from benchrunner.model import Artifact, PlannedTrial, TrialState
     from benchrunner.places import HostDisk
     from benchrunner.run_parts import Hooks, Side, Subject
-    from benchrunner.services import Unready
     from benchrunner.store.rows import StepRow
     from benchrunner.store.whole import Store
-    from benchrunner.workdir import FreshFolders
 
-NOTED_AFTER_S = 0.05
-"""A process that ends sooner is not journalled as running: its run folder is known anyway."""
 _NO_SIDES: Mapping[str, Side] = MappingProxyType({})
-
-
-class InterruptedByUserError(BenchrunnerError):
-    """Ctrl-C ended the running step; what finished before it is stored."""
-
-    exit_code = EXIT_INTERRUPTED
-
-
-class _StoppedEarlierError(Exception):
-    """A step that a former controller started was being stopped when this one came."""
 
 
 class TrialRunner:
@@ -82,16 +53,10 @@ class TrialRunner:
         stop: threading.Event | None = None,
     ) -> None:
         """Takes what trials need; ``stop`` set by another thread is as good as Ctrl-C in this."""
-        self._journal = journal
-        self._disk = disk
-        self._launcher = launcher
-        self._hooks = hooks
-        self._observer = observer
-        self._stop = stop or threading.Event()
-        self._tools = Tools(journal, disk, launcher, hooks, observer, self._stop)
-        self._helper = ThreadPoolExecutor(1, "removal")
-        self._removals: dict[str, Future[None]] = {}
-        self._syncs: list[Future[None]] = []
+        stop = stop or threading.Event()
+        self._tools = Tools(journal, disk, launcher, hooks, observer, stop)
+        self._aside = Aside(disk)
+        self._steps = StepRunner(self._tools, self._aside)
 
     def run(
         self,
@@ -118,25 +83,25 @@ class TrialRunner:
         rows: dict[str, StepRow] = {}
         while True:
             if new_attempt is None:
-                rows = {row.step: row for row in self._journal.step_runs(trial.id)}
+                rows = {row.step: row for row in self._tools.journal.step_runs(trial.id)}
                 why = must_restart(self._tools, begun, rows)
                 if why:
-                    self._journal.restart_trial(trial.id, f"{why}; the trial starts again")
+                    self._tools.journal.restart_trial(trial.id, f"{why}; the trial starts again")
                     rows = {}
-                begun = replace(begun, attempt=self._journal.attempt(trial.id))
+                begun = replace(begun, attempt=self._tools.journal.attempt(trial.id))
             new_attempt = None
             services = Services(self._tools, begun, rows)
             try:
-                return self._finish(trial, self._steps(begun, services, rows))
-            except _StoppedEarlierError:
+                return self._finish(trial, self._all_steps(begun, services, rows))
+            except StoppedEarlierError:
                 continue
             except (ConnectionLostError, UnreachableError):
                 raise  # what runs there is found again
             except BaseException:
-                abandoned(services, self._observer)
+                abandoned(services, self._tools.observer)
                 raise
 
-    def _steps(
+    def _all_steps(
         self, begun: Begun, services: Services, rows: Mapping[str, StepRow]
     ) -> list[Outcome]:
         """Brings every step of an attempt to its end; ``rows`` are those that have begun."""
@@ -150,243 +115,23 @@ class TrialRunner:
             opens = not any(outcome.ran for outcome in outcomes)
             step = StepToRun(begun, subject.step(name), position, opens, services)
             since = len(outcomes) if step.begins_anew else since
-            outcomes.append(self._step(step, rows.get(name), outcomes[since:]))
+            outcomes.append(self._steps.run(step, rows.get(name), outcomes[since:]))
             services.release(position)
             if name == loaded and not blocked_by(subject.workload, outcomes):
-                self._disk.keep_loaded(trial.id, subject.engine.data.immutable)
+                self._tools.disk.keep_loaded(trial.id, subject.engine.data.immutable)
                 faults.point("loaded-kept")
         return outcomes
 
     def _finish(self, trial: PlannedTrial, outcomes: Sequence[Outcome]) -> TrialState:
         state, reason = trial_outcome(outcomes)
         faults.point("steps-done")
-        self._hooks.before_end(trial.id)
-        self._synced()
-        removal = self._removals.pop(trial.id, None)
-        if removal is None:
-            self._disk.remove(trial.id)
-        else:
-            removal.result()
-        self._hooks.after_removal(trial.id)
+        self._tools.hooks.before_end(trial.id)
+        self._aside.synced()
+        self._aside.removed(trial.id)
+        self._tools.hooks.after_removal(trial.id)
         faults.point("database-removed")
-        self._journal.end_trial(trial.id, state, reason)
+        self._tools.journal.end_trial(trial.id, state, reason)
         faults.point("trial-ended")
         data = {"trial": trial.id, "state": state.value, "reason": reason}
-        self._observer(Event("trial-end", f"trial {state.value}{_because(reason)}", data))
+        self._tools.observer(Event("trial-end", f"trial {state.value}{because(reason)}", data))
         return state
-
-    def _step(self, step: StepToRun, row: StepRow | None, before: Sequence[Outcome]) -> Outcome:
-        """Brings one step to its end; ``before`` is what happened to the database it gets."""
-        name = step.definition.name
-        if row is not None and row.state.final:
-            return self._ended(row)
-        group = step.definition.group
-        if row is None and (blocked := blocked_by(step.subject.workload, before, group)):
-            return self._without_process(step, StepState.SKIPPED, blocked)
-        if row is None and (lacking := step.begun.lacks(step.definition)):
-            return self._without_process(step, StepState.SKIPPED, lacking)
-        if row is None and (unready := self._unready(step)):
-            return self._without_process(step, unready.state, unready.reason)
-        run_dir = row.run_dir if row is not None else self._disk.run_dir(
-            step.trial.id, step.attempt, step.position, name
-        )  # fmt: skip
-        try:
-            command = self._command(step, run_dir)
-        except ConfigurationError as error:
-            # The plan could not know: this very binary does not take what the workload asks.
-            return self._without_process(step, StepState.FAILED, error.message)
-        # A process that was started while somebody pressed Ctrl-C is ended like any other.
-        with uninterrupted() as signals:
-            step_run_id, handle = self._begin(step, row, command, run_dir)
-        known = row.state if row is not None else StepState.STARTING
-        running = Running(
-            step, step_run_id, command, handle, row is not None, known, stopped=bool(signals)
-        )
-        state, reason = self._watch(running)
-        data = {"trial": step.trial.id, "step": name, "state": state.value, "reason": reason,
-                "step_run": step_run_id}  # fmt: skip
-        self._observer(Event("step-end", f"{name}: {state.value}{_because(reason)}", data))
-        return Outcome(name, state, reason)
-
-    def _unready(self, step: StepToRun) -> Unready | None:
-        """Why the servers that a step needs are not there; they are started here."""
-        try:
-            return step.services.prepare(step.definition, opens=step.opens)
-        except KeyboardInterrupt:
-            self._stop.set()
-            name = step.definition.name
-            raise InterruptedByUserError(f"interrupted before {name}") from None
-
-    def _ended(self, row: StepRow) -> Outcome:
-        """A step that ended under a former controller, which may have died before parsing it."""
-        state, reason = row.state, row.reason
-        if row.parsed_at is None and row.raw_path is not None:
-            state, reason = self._hooks.after_step(row)
-        return Outcome(row.step, state, reason, ran=bool(row.run_dir))
-
-    def _without_process(self, step: StepToRun, state: StepState, reason: str) -> Outcome:
-        """Journals a step that is not run at all."""
-        trial, name = step.trial, step.definition.name
-        step_run_id = self._journal.begin_step(trial.id, name, step.position, Command(()), "")
-        self._journal.end_step(step_run_id, state, StepEnd(reason))
-        data = {"trial": trial.id, "step": name, "state": state.value, "reason": reason,
-                "step_run": step_run_id}  # fmt: skip
-        self._observer(Event("step-end", f"{name}: {state.value}: {reason}", data))
-        return Outcome(name, state, reason, ran=False)
-
-    def _begin(
-        self, step: StepToRun, row: StepRow | None, command: Command, run_dir: str
-    ) -> tuple[int, Handle]:
-        """Journals the step before it starts, so that it is found and never started twice."""
-        trial, name = step.trial, step.definition.name
-        if row is None:
-            if starts_pristine(step.subject.workload, trial.job.steps, name):
-                self._disk.restore_loaded(trial.id, step.subject.engine.data.immutable)
-                faults.point("loaded-restored")
-            elif step.begins_anew and not step.opens:
-                self._disk.empty_database(trial.id)
-                faults.point("database-emptied")
-            step_run_id = self._journal.begin_step(trial.id, name, step.position, command, run_dir)
-        else:
-            step_run_id = row.id
-        faults.point("step-begun")
-        handle = None if row is None else self._launcher.find(run_dir)
-        if handle is None:
-            handle = self._start(step, command, run_dir, begun_before=row is not None)
-        faults.point("step-started")
-        return step_run_id, handle
-
-    def _command(self, step: StepToRun, run_dir: str) -> Command:
-        db_dir, wal_dir = self._disk.database(step.trial.id)
-        placement = Placement(
-            db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
-        )
-        side = step.begun.side(step.definition)
-        return build_command(step.definition, side.subject, side.job, side.artifact, placement)
-
-    def _start(
-        self, step: StepToRun, command: Command, run_dir: str, *, begun_before: bool
-    ) -> Handle:
-        name, trial = step.definition.name, step.trial
-        db_dir, wal_dir = self._disk.database(trial.id)
-        limits = step_limits(step.definition, step.subject, trial.job)
-        data = {"trial": trial.id, "step": name, "expected_s": limits.expected_s}
-        self._observer(Event("step", f"{name} started", data))
-        self._synced()
-        if not begun_before:
-            self._hooks.before_start(step.subject, step.definition, limits.expected_s)
-        request = LaunchRequest(
-            run_dir=run_dir,
-            run_id=f"{trial.id}/{step.position:02d}-{name}",
-            command=command,
-            cwd=db_dir,
-            timeout_s=limits.timeout_s,
-            grace_s=GRACE_S,
-            du_dirs=tuple(dict.fromkeys((db_dir, wal_dir))),
-            device_dir=db_dir,
-            clear_env=True,
-            pack=self._disk.pack_arguments(trial.id, step.options_glob),
-            fresh=self._fresh(step),
-        )
-        try:
-            return self._launcher.start(request)
-        except LaunchError:
-            # The start that a killed controller asked for can come through a moment later.
-            found = self._launcher.find(run_dir) if begun_before else None
-            if found is None:
-                raise
-            return found
-
-    def _fresh(self, step: StepToRun) -> FreshFolders | None:
-        """The trial's folders to be made by a step whose process is the first of its attempt."""
-        if not step.opens or step.services.have_started:
-            return None
-        return self._disk.fresh(step.trial.id, step.attempt)
-
-    def _watch(self, running: Running) -> tuple[StepState, str]:
-        """Waits for the end, brings the run folder home, stores the outcome, has it parsed."""
-        name, handle = running.step.definition.name, running.handle
-        try:
-            ended = self._waited(running)
-            if ended.state == "lost":
-                ended = self._launcher.stop(handle, GRACE_S)
-        except KeyboardInterrupt:
-            self._stop.set()  # nobody wants to wait for a host now, should it be away
-            ended = self._launcher.stop(handle, GRACE_S)
-            self._store_end(running, ended)
-            raise InterruptedByUserError(f"interrupted during {name}") from None
-        stored = self._store_end(running, ended)
-        if stored.state is StepState.INTERRUPTED:
-            if running.adopted:
-                raise _StoppedEarlierError
-            raise InterruptedByUserError(f"{name} was stopped from outside")
-        if running.step.is_last:
-            running.step.services.release(running.step.position)
-            # Nothing reads the database any more: it goes while the output is read.
-            trial_id = running.step.trial.id
-            self._removals[trial_id] = self._helper.submit(self._disk.remove, trial_id)
-        return self._hooks.after_step(stored)
-
-    def _waited(self, running: Running) -> RunState:
-        if running.stopped:
-            raise KeyboardInterrupt
-        return self._launcher.wait(running.handle, self._ticker(running))
-
-    def _ticker(self, running: Running) -> Callable[[RunState, float], None]:
-        trial_id, name = running.step.trial.id, running.step.definition.name
-        noted = running.known is StepState.RUNNING
-
-        def tick(state: RunState, elapsed_s: float) -> None:
-            nonlocal noted
-            if self._stop.is_set():
-                raise KeyboardInterrupt
-            if running.step.services.fault_by_now(running.step.definition):
-                self._launcher.stop(running.handle, GRACE_S)
-            if not noted and elapsed_s >= NOTED_AFTER_S:
-                self._journal.step_running(running.step_run_id, running.handle)
-                noted = True
-                faults.point("step-running")
-            where = {"trial": trial_id, "step": name, "run_dir": running.handle.run_dir}
-            now = {"elapsed_s": elapsed_s, "stderr_bytes": state.stderr_bytes}
-            self._observer(Event("tick", "", {**where, **now}))
-
-        return tick
-
-    def _synced(self) -> None:
-        """Waits until all raw output is on the disk.
-
-        Before the journal says that a trial has ended, and so that a step has the disk for itself.
-        """
-        while self._syncs:
-            self._syncs.pop().result()
-
-    def _store_end(self, running: Running, ended: RunState) -> Stored:
-        faults.point("step-ended")
-        step = running.step
-        seen = self._hooks.after_end()
-        status = ended.status or {"state": "lost"}
-        tool = step.subject.tools[step.definition.tool]
-        state, reason = classify(status, tool.invalid_exits)
-        if missing := absent_program(status, tool):
-            state, reason = StepState.SKIPPED, missing
-        elif not self._stop.is_set() and (fault := step.services.fault(step.definition)):
-            state, reason = StepState.FAILED, fault
-        collected = self._disk.collect(
-            running.handle.run_dir, step.trial.id, step.options_glob, seen, ended.packed
-        )
-        self._syncs.append(self._helper.submit(self._disk.sync, collected.raw_path))
-        faults.point("step-collected")
-        options = None
-        if collected.options_text is not None:
-            options = self._hooks.compare_options(running.command, collected.options_text)
-        end = StepEnd(reason, status, collected.raw_path, collected.sha256, options)
-        self._journal.end_step(running.step_run_id, state, end)
-        faults.point("step-stored")
-        return Stored(
-            running.step_run_id, step.trial.id, step.definition.name, state, reason, status,
-            collected.raw_path, running.command.flags,
-        )  # fmt: skip
-
-
-def _because(reason: str) -> str:
-    return f": {reason}" if reason else ""

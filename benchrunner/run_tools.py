@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
+    from concurrent.futures import Future
 
     from benchrunner.events import Observer
     from benchrunner.launchers import Launcher
@@ -28,3 +30,38 @@ class Tools:
     hooks: Hooks
     observer: Observer
     stop: threading.Event
+
+
+class Aside:
+    """What is done on a host's disks while something else goes on: one thing after another."""
+
+    def __init__(self, disk: HostDisk) -> None:
+        """Takes the disks; the thread is started by the first thing to do."""
+        self._disk = disk
+        self._helper = ThreadPoolExecutor(1, "aside")
+        self._removals: dict[str, Future[None]] = {}
+        self._syncs: list[Future[None]] = []
+
+    def sync(self, raw_path: str) -> None:
+        """Begins to write a run folder through to the disk."""
+        self._syncs.append(self._helper.submit(self._disk.sync, raw_path))
+
+    def synced(self) -> None:
+        """Waits until all raw output is on the disk.
+
+        Before the journal says that a trial has ended, and so that a step has the disk for itself.
+        """
+        while self._syncs:
+            self._syncs.pop().result()
+
+    def remove(self, trial_id: str) -> None:
+        """Begins to delete a trial's folders on the host."""
+        self._removals[trial_id] = self._helper.submit(self._disk.remove, trial_id)
+
+    def removed(self, trial_id: str) -> None:
+        """Waits until they are deleted, begun before or not."""
+        removal = self._removals.pop(trial_id, None)
+        if removal is None:
+            self._disk.remove(trial_id)
+        else:
+            removal.result()

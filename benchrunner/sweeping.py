@@ -18,8 +18,9 @@ from benchrunner.events import Event
 from benchrunner.host_places import cache_dir
 from benchrunner.live import LiveRate
 from benchrunner.model import MISSING, StepState, Taint, TrialState
-from benchrunner.run import InterruptedByUserError, TrialRunner
+from benchrunner.run import TrialRunner
 from benchrunner.run_parts import Hooks, Side
+from benchrunner.run_steps import InterruptedByUserError
 from benchrunner.store.rows import CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
 

@@ -86,8 +86,9 @@ def used_services(workload: Workload, steps: Sequence[str]) -> list[str]:
 
 
 def _is_among(step: Step, names: Sequence[str]) -> bool:
-    families = {name.rpartition("-")[0] for name in names} if step.each else ()
-    return step.name in names or step.name in families
+    if step.each:
+        return any(name.startswith(f"{step.name}-") for name in names)
+    return step.name in names
 
 
 def tool_names(workload: Workload) -> list[str]:

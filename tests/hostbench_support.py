@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+import native_support
+from native_support import SANITIZERS
+
 SOURCE = Path(__file__).parents[1] / "native" / "hostbench"
 BUILDS = {"plain": [], "asan": ["SANITIZE=address,undefined"]}
-ENVIRONMENT = {
-    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
-    "UBSAN_OPTIONS": "print_stacktrace=1",
-}
 LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
-class Ran:
+class Ran(native_support.Ran):
     """What one run said."""
-
-    code: int
-    stdout: str
-    stderr: str
 
     @property
     def document(self) -> dict[str, Any]:
@@ -47,15 +40,8 @@ class Program:
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Ran:
         """Run it, whatever comes of it."""
-        done = subprocess.run(
-            [str(self.path), *arguments],
-            input=stdin,
-            capture_output=True,
-            timeout=LIMIT_S,
-            check=False,
-            env={**os.environ, **ENVIRONMENT},
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        ran = native_support.run(self.path, arguments, LIMIT_S, SANITIZERS, stdin)
+        return Ran(*astuple(ran))
 
     def measured(self, benchmarks: str, *arguments: str) -> dict[str, dict[str, Any]]:
         """As fast as it goes: each benchmark three times for a millisecond."""
@@ -68,12 +54,5 @@ class Program:
 def build(folder: Path, name: str) -> Program:
     """The named build; a warning of the compiler is an error."""
     out = folder / name
-    made = subprocess.run(
-        ["make", "-j4", f"OUT={out}", "CXXFLAGS=-O1 -march=native -Werror", *BUILDS[name]],
-        cwd=SOURCE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
+    native_support.make(SOURCE, out, "CXXFLAGS=-O1 -march=native -Werror", *BUILDS[name])
     return Program(out / "hostbench")

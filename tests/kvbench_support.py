@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
+
+import native_support
+from native_support import SANITIZERS
 
 SOURCE = Path(__file__).parents[1] / "native" / "kvbench"
 BUILDS = {
@@ -16,8 +17,7 @@ BUILDS = {
     "tsan": ["SANITIZE=thread", "ENGINES=null lmdb"],
 }
 ENVIRONMENT = {
-    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
-    "UBSAN_OPTIONS": "print_stacktrace=1",
+    **SANITIZERS,
     # Debian's LMDB is not instrumented: what it copies and frees itself cannot be judged.
     "TSAN_OPTIONS": f"halt_on_error=1:suppressions={SOURCE / 'tsan.supp'}",
 }
@@ -25,12 +25,8 @@ LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Ran:
+class Ran(native_support.Ran):
     """What one run of the driver said."""
-
-    code: int
-    stdout: str
-    stderr: str
 
     @property
     def objects(self) -> list[dict[str, Any]]:
@@ -56,15 +52,8 @@ class Driver:
 
     def __call__(self, *arguments: str) -> Ran:
         """Run it, whatever comes of it."""
-        done = subprocess.run(
-            [str(self.program), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-            env={**os.environ, **ENVIRONMENT},
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        ran = native_support.run(self.program, arguments, LIMIT_S, ENVIRONMENT)
+        return Ran(*astuple(ran))
 
     def good(self, engine: str, db: Path, benchmarks: str, *arguments: str) -> Ran:
         """Run it with everything checked and printed; it must end well and say nothing else."""
@@ -91,13 +80,6 @@ def build(folder: Path, names: tuple[str, ...] = tuple(BUILDS)) -> dict[str, Dri
     drivers = {}
     for name in names:
         out = folder / name
-        made = subprocess.run(
-            ["make", "-j4", f"OUT={out}", "CXXFLAGS=-O1 -Werror", *BUILDS[name]],
-            cwd=SOURCE,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert made.returncode == 0, made.stderr
+        native_support.make(SOURCE, out, "CXXFLAGS=-O1 -Werror", *BUILDS[name])
         drivers[name] = Driver(out / "kvbench")
     return drivers

@@ -342,8 +342,29 @@ def test_two_at_once_build_once(far: Far) -> None:
     until(lambda: far.notes)
     (far.folder / "go").touch()
     first, second = (one.end() for one in both)
-    assert (first.state, first.id) == ("built", second.id)
+    assert (first.state, second.state) == ("built", "built"), (first.reason, second.reason)
+    assert first.id == second.id
     assert first.binaries == second.binaries
+    assert far.compiled == 2
+    assert far.left_on_host == []
+
+
+@pytest.mark.parametrize("moment", ["TEXT=", "sha256sum", "cp -pL"])
+def test_who_waited_for_the_same_run_keeps_it_under_our_hands(far: Far, moment: str) -> None:
+    others: list[Artifact] = []
+
+    def keep_it() -> None:
+        far.wire.before.clear()
+        others.append(far.build(site=far.new_site()))
+
+    far.wire.breaks = lambda path: path.endswith("/status.json")
+    with pytest.raises(TransportError):
+        far.build()
+    until((far.run_dir / "status.json").exists)
+    far.wire.breaks = lambda _path: False
+    far.wire.before.append((moment, keep_it))
+    ours = far.build()
+    assert (ours.state, ours.id) == ("built", others[0].id), ours.reason
     assert far.compiled == 2
     assert far.left_on_host == []
 

@@ -254,11 +254,15 @@ def shipped_jobs(name: str, scale: str, as_shipped: bool = False) -> list[Job]:
     return [trial.job for trial in make_plan(sweep, SHIPPED, refs).trials]
 
 
-@pytest.mark.parametrize("scale", ["published", "laptop", "smoke"])
-@pytest.mark.parametrize("name", SHIPPED.names("workloads"))
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        (name, scale)
+        for name in SHIPPED.names("workloads")
+        for scale in SHIPPED.workload(name).scale
+    ],
+)
 def test_every_shipped_step_has_a_command_in_every_version(name: str, scale: str) -> None:
-    if scale not in SHIPPED.workload(name).scale:
-        pytest.skip(f"{name} has scales of its own")
     for job in shipped_jobs(name, scale) + shipped_jobs(name, scale, as_shipped=True):
         workload = unfolded(SHIPPED.workload(name), job)
         tools = {step.tool: SHIPPED.tool(step.tool) for step in workload.steps}

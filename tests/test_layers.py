@@ -18,7 +18,9 @@ LAYERS: tuple[frozenset[str], ...] = (
          "derive", "in_memory"}
     ),
     frozenset({"unfolding"}),
-    frozenset({"plan_checks", "plan_cost"}),
+    frozenset({"plan_cost"}),
+    frozenset({"plan_cells"}),
+    frozenset({"plan_checks"}),
     frozenset(
         {"command", "plan", "catalog", "catalog_checks", "catalog_errors", "catalog_sections",
          "sources", "transports", "probes", "parse", "store", "report", "toolchain"}
@@ -29,6 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"run_parts"}),
     frozenset({"run_tools"}),
     frozenset({"services", "recovery"}),
+    frozenset({"run_steps"}),
     frozenset({"run", "live", "session"}),
     frozenset({"places", "reading", "reporting", "selection", "artifacts", "host_files",
          "memory_disk"}),

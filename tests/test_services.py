@@ -346,17 +346,7 @@ def test_which_program_is_absent() -> None:
 def test_a_mistake_is_one_line(
     tmp_path: Path, in_process: Program, old: str, new: str, complaint: str
 ) -> None:
-    text = (FAKE / "workloads" / "fake-served.toml").read_text()
-    assert old in text
-    for kind in ("tools", "engines"):
-        shutil.copytree(FAKE / kind, tmp_path / "catalog" / kind)
-    folder = tmp_path / "catalog" / "workloads"
-    folder.mkdir()
-    (folder / "fake-served.toml").write_text(text.replace(old, new))
-    code, _, err = in_process("plan", "fake-served", "--catalog", str(tmp_path / "catalog"))
-    assert code == 2
-    assert complaint in err
-    assert err.startswith("error: ")
+    assert complaint in planned_with(tmp_path, in_process, "fake-served", old, new)
 
 
 @pytest.mark.parametrize(
@@ -375,16 +365,22 @@ def test_a_mistake_is_one_line(
 def test_a_mistake_in_lines_is_one_line(
     tmp_path: Path, in_process: Program, old: str, new: str, complaint: str
 ) -> None:
-    text = (FAKE / "workloads" / "fake-beside.toml").read_text()
+    assert complaint in planned_with(tmp_path, in_process, "fake-beside", old, new)
+
+
+def planned_with(tmp_path: Path, in_process: Program, workload: str, old: str, new: str) -> str:
+    """What `plan` says to a workload with one thing changed that makes it wrong."""
+    text = (FAKE / "workloads" / f"{workload}.toml").read_text()
     assert old in text
     for kind in ("tools", "engines"):
         shutil.copytree(FAKE / kind, tmp_path / "catalog" / kind)
     folder = tmp_path / "catalog" / "workloads"
     folder.mkdir()
-    (folder / "fake-beside.toml").write_text(text.replace(old, new))
-    code, _, err = in_process("plan", "fake-beside", "--catalog", str(tmp_path / "catalog"))
+    (folder / f"{workload}.toml").write_text(text.replace(old, new))
+    code, _, err = in_process("plan", workload, "--catalog", str(tmp_path / "catalog"))
     assert code == 2
-    assert complaint in err
+    assert err.startswith("error: ")
+    return err
 
 
 # ---------------------------------------------------------------- ceilings

@@ -120,6 +120,8 @@ def _described(order: Order, made: Made, settings: str, programs: list[str]) -> 
     theirs = [path for path, name in zip(programs, names, strict=True)
               if name != engine.build.driver]  # fmt: skip
     hashes = site.hashes(programs)
+    if missing := [path for path in programs if path not in hashes]:
+        raise BuildError(f"{missing[0]}{site.on_host} is gone", "build it again")
     return Artifact(
         id=order.key, engine=engine.built_as, version=made.version, source=order.ref.kind,
         ref=order.ref.ref, state="built", commit=made.commit, compiler=toolchain.version,

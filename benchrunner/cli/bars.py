@@ -45,7 +45,7 @@ def left_s(elapsed_s: float, done: float, total: float | None, expected_s: float
     """How long something will go on: as expected, else as it went so far; ``None``: who knows.
 
     >>> left_s(10, 0, 100, 60), left_s(10, 25, 100, 0), left_s(1, 0, None, 0), left_s(70, 0, 1, 60)
-    (50.0, 30.0, None, None)
+    (50, 30.0, None, None)
     """
     if expected_s:
         return expected_s - elapsed_s if elapsed_s < expected_s else None

@@ -41,7 +41,7 @@ def finish(session: Session, sweep_ids: Sequence[int], formats: Sequence[str]) -
 def _carried_on(session: Session, sweep_id: int) -> Summary:
     """Runs a sweep; an interruption tells how to go on."""
     from benchrunner.pipeline import carry_on
-    from benchrunner.run import InterruptedByUserError
+    from benchrunner.run_steps import InterruptedByUserError
 
     try:
         return carry_on(session, sweep_id)

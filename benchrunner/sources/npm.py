@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
 from benchrunner.processes import tool_output
-from benchrunner.sources.packages import (
-    DOWNLOAD_S,
-    downloaded,
-    inside,
-    listed,
-    only_file,
-    unpack,
-    version_of,
-)
-from benchrunner.sources.tree import Tree, tree_version
+from benchrunner.sources.packages import DOWNLOAD_S, listed, unpacked, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from benchrunner.definitions import Source
+    from benchrunner.sources.tree import Tree
 
 _PACKAGE = re.compile(r"((?:@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*)@(\d[A-Za-z0-9.+-]*)")
 
@@ -62,9 +54,7 @@ def fetch(source: Source, ref: SourceRef, into: Path, cache: Path) -> Tree:
         argv = ["npm", "pack", ref.ref, "--ignore-scripts", f"--pack-destination={part}"]
         tool_output(argv, DOWNLOAD_S, env=env, cwd=part)
 
-    package = downloaded(folder, ref.ref, download)
-    tree = inside(unpack(only_file(package, "*.tgz", ref.ref), into), source, ref.ref)
-    return Tree(tree, tree_version(tree, source.version_file, ref.version))
+    return unpacked(source, ref, folder, "*.tgz", download, into)
 
 
 def lacks() -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
 from benchrunner.processes import exclusive
+from benchrunner.sources.tree import Tree, tree_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,32 @@ def downloaded(folder: Path, package: str, download: Callable[[Path], None]) -> 
             download(part)
             part.rename(kept)
     return kept
+
+
+def unpacked(
+    source: Source,
+    ref: SourceRef,
+    folder: Path,
+    pattern: str,
+    download: Callable[[Path], None],
+    into: Path,
+) -> Tree:
+    """The engine's tree of a package that is one tarball.
+
+    Args:
+        source: of the engine.
+        ref: the package.
+        folder: of the kind, in the cache.
+        pattern: what its one file is called.
+        download: fills an empty folder with it.
+        into: the folder to make.
+
+    Raises:
+        SourceError: There is no such package, it is damaged, or has no such folder.
+    """
+    package = downloaded(folder, ref.ref, download)
+    tree = inside(unpack(only_file(package, pattern, ref.ref), into), source, ref.ref)
+    return Tree(tree, tree_version(tree, source.version_file, ref.version))
 
 
 def only_file(folder: Path, pattern: str, package: str) -> Path:

@@ -11,21 +11,13 @@ from typing import TYPE_CHECKING
 from benchrunner.errors import SourceError
 from benchrunner.model import SourceRef
 from benchrunner.processes import tool_output
-from benchrunner.sources.packages import (
-    DOWNLOAD_S,
-    downloaded,
-    inside,
-    listed,
-    only_file,
-    unpack,
-    version_of,
-)
-from benchrunner.sources.tree import Tree, tree_version
+from benchrunner.sources.packages import DOWNLOAD_S, listed, unpacked, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from benchrunner.definitions import Source
+    from benchrunner.sources.tree import Tree
 
 _PACKAGE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==(\d[A-Za-z0-9.+!-]*)")
 
@@ -64,9 +56,7 @@ def fetch(source: Source, ref: SourceRef, into: Path, cache: Path) -> Tree:
         argv = [*own, "--no-deps", f"--no-binary={match[1]}", f"--dest={part}", ref.ref]
         tool_output(argv, DOWNLOAD_S, env={**os.environ, "LC_ALL": "C"}, cwd=part)
 
-    package = downloaded(cache / "pypi", ref.ref, download)
-    tree = inside(unpack(only_file(package, "*.tar.*", ref.ref), into), source, ref.ref)
-    return Tree(tree, tree_version(tree, source.version_file, ref.version))
+    return unpacked(source, ref, cache / "pypi", "*.tar.*", download, into)
 
 
 def lacks() -> str:
