@@ -84,6 +84,7 @@ class HostDisk:
         self.roots = roots
         self._supervisor = supervisor
         self._lease = tuple(lease)
+        self._syncs = ThreadPoolExecutor(_SYNCS_AT_ONCE, "sync")
 
     def fresh(self, trial_id: str, attempt: int) -> workdir.FreshFolders:
         """Empty folders for a trial, to be had from its first start; earlier attempts are deleted.
@@ -181,9 +182,9 @@ class HostDisk:
     def sync(self, raw_path: str) -> None:
         """Puts a step's raw output on the disk, where a power failure does not reach it."""
         folder = self.roots.raw / raw_path
-        # All at once: file systems write what was asked for at the same time together.
-        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
-            list(pool.map(_sync, [*folder.iterdir(), folder, folder.parent]))
+        # Several at once: file systems write what was asked for at the same time together.
+        paths = [*folder.iterdir(), folder, folder.parent]
+        list(self._syncs.map(_sync, (paths[n::_SYNCS_AT_ONCE] for n in range(_SYNCS_AT_ONCE))))
 
     def is_intact(self, raw_path: str, sha256: str | None) -> bool:
         """Whether raw output is there as it was collected."""
@@ -288,12 +289,13 @@ def _is_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync(paths: Sequence[Path]) -> None:
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _keep(folder: Path, name: str, content: bytes) -> None:

@@ -17,8 +17,11 @@ from benchrunner import faults
 from benchrunner.errors import HostBusyError, StoreError
 from benchrunner.model import StepState, TrialState
 from benchrunner.store import open_store
+from benchrunner.store.engine import WRITES
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from benchrunner.store.whole import Store
 
 ROOT = Path(__file__).parent.parent
@@ -219,10 +222,11 @@ def test_changes_that_the_world_depends_on_are_synced(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         levels: list[str] = []
 
-        @event.listens_for(store._database.engine, "before_cursor_execute")
-        def note(*arguments: Any) -> None:
-            if arguments[2] == "BEGIN IMMEDIATE":
-                (level,) = arguments[1].connection.execute("PRAGMA synchronous").fetchone()
+        @event.listens_for(store._database.engine, "commit")
+        def note(connection: Connection) -> None:
+            if connection.get_execution_options()[WRITES]:
+                driver: Any = connection.connection.driver_connection
+                (level,) = driver.execute("PRAGMA synchronous").fetchone()
                 levels.append({1: "NORMAL", 2: "FULL"}[level])
 
         sweep_id = add_sweep(store)

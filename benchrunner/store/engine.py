@@ -175,11 +175,13 @@ def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     writes, durable = options.get(WRITES, False), options.get(DURABLE, True)
     if connection.dialect.name == "sqlite":
+        # By the driver itself: several such statements for every trial, of which none has a result.
+        driver: Any = connection.connection.driver_connection
         level = "FULL" if durable else "NORMAL"
         if connection.info.get(DURABLE) != level:
-            connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+            driver.execute(f"PRAGMA synchronous = {level}")
             connection.info[DURABLE] = level
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
     elif writes and not durable:
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO OFF")
 
