@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOK_S = 0.005
+_OVER_S = 3.0
+"""Without another second in the report."""
 SETTLING_S = 2
 """Seconds at the beginning that count for nothing: opening, first blocks."""
 
@@ -34,12 +36,17 @@ def toggle(supervisor: subprocess.Popen[bytes], report: Path) -> Pairs:
     """
     watched = [True]
     """Second by second, whether the supervisor ran in it."""
+    changed_at = time.monotonic()
     try:
         while supervisor.poll() is None:
             time.sleep(_LOOK_S)
             while len(watched) <= len(_rates(report)):
                 watched.append(_state_of(len(watched)))
                 _set(supervisor, running=watched[-1])
+                changed_at = time.monotonic()
+            if time.monotonic() - changed_at > _OVER_S:
+                # The run is over, and somebody must see that.
+                _set(supervisor, running=True)
     finally:
         if supervisor.poll() is None:
             _set(supervisor, running=True)

@@ -24,7 +24,7 @@ from benchmarks.perturbation import own_memory, own_share
 from benchmarks.processes import python
 from benchmarks.remote import Sweeps, write_catalog
 from benchmarks.remote_hosts import Hosts, SlowLine
-from benchmarks.toggled import SETTLING_S, paired
+from benchmarks.toggled import SETTLING_S, paired, toggle
 from benchrunner.parse import parse_output
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +43,19 @@ def test_neighbouring_seconds_make_pairs_and_each_side_goes_first_as_often() -> 
     assert paired(watched, rates[:5]).ours == (3.0,)  # the last second has no neighbour
     stalled = [*rates[:4], 0.0, *rates[5:]]
     assert paired(watched, stalled).ours == (3.0, 7.0, 8.0)  # no quotient with nothing
+
+
+@pytest.mark.parametrize("seconds", [8, 9, 10, 11])
+def test_a_run_that_ends_while_its_supervisor_is_stopped_is_seen(
+    tmp_path: Path, seconds: int
+) -> None:
+    """One of these numbers of seconds ends in an unwatched one, whichever it is that counts."""
+    report = tmp_path / "report.csv"
+    run = 'sleep 0.05; for i in $(seq "$1"); do echo "$i,5" >>"$0"; sleep 0.1; done'
+    report.write_text("secs_elapsed,interval_qps\n")
+    watching = ["sh", "-c", 'sh -c "$1" "$2" "$3" & wait $!', "sh", run, str(report), str(seconds)]
+    pairs = toggle(subprocess.Popen(watching), report)
+    assert set(pairs.ours) == set(pairs.bare) == {5.0}
 
 
 @pytest.mark.parametrize("count", range(6, 15))

@@ -11,6 +11,7 @@ from engines_support import write_engine, write_workload
 from kvbench_support import SOURCE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fault_support import Bench
@@ -125,3 +126,69 @@ def test_the_plan_names_engines_and_what_is_left_out(engines: Bench) -> None:
     assert [line[2] for line in lines[1:5]] == ["null", "lmdb", "tiny", "absent"]
     assert "left out: absent newest: absent cannot be had: " in done.stdout
     assert "--threads=2 --duration=1 --engine=lmdb --engine_opt=map_size=64k" in done.stdout
+
+
+def ended(engines: Bench) -> tuple[TrialRow, dict[str, StepRow]]:
+    """The only trial of a sweep, and its steps."""
+    with engines.store() as store:
+        (trial,) = store.trials()
+        return trial, steps(store, trial)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of four MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount a file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_load(engines: Bench, small_disk: Path) -> None:
+    done = engines.run(
+        "sweep", "small", "--engines", "lmdb", "--variants", "local", "--set", "NUM=200000",
+        "--db-dir", str(small_disk), "--format", "none",
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    trial, rows = ended(engines)
+    assert rows["load"].state.value == "failed"
+    assert "write error: lmdb: " in rows["load"].reason
+    assert "no space is left on the file system of " in rows["load"].reason
+    assert rows["run-1"].state.value == "skipped"
+    assert "no space is left on the file system of " in trial.reason
+    assert not list(small_disk.rglob("*.mdb")), "its space is free again"
+
+
+WRONG = """#!/bin/sh
+# The driver, and between two of its runs a record of the database is not what it was.
+for word; do case $word in --db=*) db=${word#--db=} ;; --use_existing_db*) again=1 ;; esac; done
+[ -z "$again" ] || python3 - "$db/data.mdb" <<'PY'
+import re, sys
+path = sys.argv[1]
+data = bytearray(open(path, "rb").read())
+for found in list(re.finditer(rb"[\\x00-\\xff]{8}0{8}", bytes(data)))[:4000]:
+    data[found.end() + 9] ^= 1
+open(path, "wb").write(data)
+PY
+exec DRIVER "$@"
+"""
+
+
+def test_a_wrong_value_makes_the_trial_invalid(engines: Bench, driver: Path) -> None:
+    place = engines.folder / "wrong"
+    place.mkdir()
+    (place / "kvbench").write_text(WRONG.replace("DRIVER", str(driver / "kvbench")))
+    (place / "kvbench").chmod(0o755)
+    engines.env["PATH"] = f"{place}:{engines.env['PATH']}"
+    done = engines.run(
+        "sweep", "small", "--engines", "lmdb", "--variants", "local", "--threads", "1",
+        "--format", "none",
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    trial, rows = ended(engines)
+    assert (rows["load"].state.value, rows["run-1"].state.value) == ("ok", "invalid")
+    assert trial.state.value == "invalid"
+    assert "verify error: readwhilewriting: key number " in trial.reason

@@ -1,9 +1,11 @@
 // kvbench: one driver for many key-value engines, in the language of RocksDB's db_bench.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "database.h"
 #include "options.h"
@@ -89,6 +91,17 @@ void print_versions() {
   }
 }
 
+// Engines have words of their own for a full disk; LMDB's are "Input/output error".
+std::string full_disk(const std::string& path) {
+  constexpr std::uintmax_t NEARLY_NONE = 1U << 20;
+  std::error_code unknown;
+  const std::filesystem::space_info space = std::filesystem::space(path, unknown);
+  if (path.empty() || unknown || space.available >= NEARLY_NONE) {
+    return "";
+  }
+  return "; no space is left on the file system of " + path;
+}
+
 int guarded(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
   if (options.help) {
@@ -98,7 +111,14 @@ int guarded(int argc, char** argv) {
   } else {
     const EngineInfo& engine = engine_named(options.engine);
     settings_of(options, engine);
-    run_all(options, engine);
+    try {
+      run_all(options, engine);
+    } catch (const WrongValue&) {
+      throw;
+    } catch (const Failure& error) {
+      std::fprintf(stderr, "%s%s\n", error.what(), full_disk(options.db).c_str());
+      return EXIT_FAILED;
+    }
   }
   return EXIT_FINE;
 }
