@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from benchrunner.catalog_errors import unquoted_version
@@ -217,15 +218,31 @@ def _check_page(path: Path, workload: Workload, known: Names) -> None:
             if metric not in known.metrics():
                 raise _missing(f"{path}: {where}", "metric", metric, known.metrics())
     check_lines(path, workload, known.metrics())
+    _check_ceilings(path, workload, known)
     named = [("page.appendix", name) for name in workload.page.appendix]
-    if workload.ceiling is not None:
+    if workload.ceiling is not None and workload.ceiling.workload:
         named.append(("ceiling.workload", workload.ceiling.workload))
-        for metric in [*workload.ceiling.taints, *workload.ceiling.taints.values()]:
-            if metric not in known.metrics():
-                raise _missing(f"{path}: ceiling.taints", "metric", metric, known.metrics())
     for where, name in named:
         if name not in known.names("workloads"):
             raise _missing(f"{path}: {where}", "workload", name, known.names("workloads"))
+
+
+def _check_ceilings(path: Path, workload: Workload, known: Names) -> None:
+    """Ceilings are metrics; those that a workload gives come from steps and scales that it has."""
+    taints = workload.ceiling.taints if workload.ceiling is not None else {}
+    for metric in [*taints, *taints.values()]:
+        if metric not in known.metrics():
+            raise _missing(f"{path}: ceiling.taints", "metric", metric, known.metrics())
+    steps = [step.name for step in workload.steps]
+    for number, gift in enumerate(workload.gives, start=1):
+        where = f"{path}: gives[{number}]"
+        if gift.metric not in known.metrics():
+            raise _missing(f"{where}.metric", "metric", gift.metric, known.metrics())
+        if not any(fnmatchcase(name, gift.steps) for name in steps):
+            raise _missing(f"{where}.steps", "step", gift.steps, steps)
+        for scale in gift.scales:
+            if scale not in workload.scale:
+                raise _missing(f"{where}.scales", "scale", scale, workload.scale)
 
 
 def _shown(workload: Workload) -> Iterator[tuple[str, str, list[str]]]:

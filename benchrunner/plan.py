@@ -95,9 +95,10 @@ def _ceilings(
     """Ceiling workloads of a sweep and their scales, each once."""
     found: dict[tuple[str, str], tuple[Workload, str]] = {}
     for workload in workloads if sweep.ceilings else []:
-        if workload.ceiling is None or workload.ceiling.workload in sweep.workloads:
+        named = workload.ceiling.workload if workload.ceiling is not None else ""
+        if not named or named in sweep.workloads:
             continue
-        ceiling = definitions.workload(workload.ceiling.workload)
+        ceiling = definitions.workload(named)
         scale = checked_scale(workload, sweep.scale)
         own = scale if scale in ceiling.scale else ceiling.default_scale
         found[ceiling.name, own] = (ceiling, own)

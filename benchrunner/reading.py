@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from benchrunner.ceiling import device_rates, saturation
+from benchrunner.ceiling import Limit, device_rates, saturation
 from benchrunner.derive import DeriveContext, derive_step
 from benchrunner.errors import OutputNotRecognisedError
 from benchrunner.expressions import expand
@@ -20,6 +20,7 @@ from benchrunner.model import Parsed, StepState
 from benchrunner.parse import PARSERS, open_text, parse_output
 from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
+from benchrunner.steadiness import unsteady
 from benchrunner.surroundings import FILE, understood
 from benchrunner.unfolding import with_value
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from benchrunner.definitions import Engine, Step, Tool
-    from benchrunner.model import Measurement
+    from benchrunner.model import Job, Measurement
     from benchrunner.run_parts import Subject
 
 
@@ -62,15 +63,15 @@ def read_step(
     stored: StoredStep,
     step: Step,
     subject: Subject,
-    params: Mapping[str, Any],
-    ceilings: Mapping[str, float],
+    job: Job,
+    ceilings: Sequence[Limit],
 ) -> Understanding:
     """Everything that one step run's raw folder says.
 
     A step that did not end well keeps its resources (they tell why), but what its tool printed is
     read only for taints and facts: half a run's rate is not the rate of a run.
     """
-    tool, workload = subject.tools[step.tool], subject.workload
+    tool, workload, params = subject.tools[step.tool], subject.workload, job.params
     printed = _printed(stored, tool)
     if stored.state not in (StepState.OK, StepState.INVALID):
         printed = Parsed((), printed.taints, (), {}, printed.facts)
@@ -79,6 +80,7 @@ def read_step(
     measurements = printed.measurements + watched.measurements + device_rates(watched.series)
     taints = printed.taints + watched.taints + around.taints
     taints += not_in_memory(workload, step, watched.measurements)
+    taints += unsteady(workload, job.scale, printed.measurements)
     if workload.ceiling is not None and printed.measurements:
         taints += saturation(workload.ceiling, measurements, ceilings)
     problems = printed.problems

@@ -242,7 +242,7 @@ def _ceilings(store: Store, hosts: Sequence[str], workload: Workload) -> tuple[C
     wanted = set(workload.ceiling.taints.values())
     return tuple(
         CeilingView(
-            host, row.workload or workload.ceiling.workload, row.metric, row.value, row.step or ""
+            host, row.workload or "", row.metric, row.value, row.step or "", row.block_bytes
         )
         for host in hosts
         for row in store.ceilings(host)

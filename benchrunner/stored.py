@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from benchrunner import definitions
+from benchrunner.ceiling import Limit
 from benchrunner.memory_disk import Room
 from benchrunner.plan_cost import job_disk_bytes, job_memory_bytes
 from benchrunner.reading import StoredStep, read_step
@@ -128,10 +129,11 @@ def parse_step(
     step = subject.step(row.step)
     flags = dict(_as_given(note.given) for note in row.flags if note.given is not None)
     stored = StoredStep(session.raw / row.raw_path, row.state, row.status, flags)
-    limits: dict[str, float] = {}
+    limits: list[Limit] = []
     if subject.workload.ceiling is not None:
-        limits = {c.metric: c.value for c in session.store.ceilings(trial.job.host)}
-    found = read_step(stored, step, subject, trial.job.params, limits)
+        ceilings = session.store.ceilings(trial.job.host)
+        limits = [Limit(one.metric, one.value, one.block_bytes) for one in ceilings]
+    found = read_step(stored, step, subject, trial.job, limits)
     return session.store.save_parsed(
         row.id, found.parsed, parser=found.parser, parser_version=found.parser_version,
         derived=found.derived,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from benchrunner.arguments import find_variant
 from benchrunner.artifacts import Artifacts
 from benchrunner.build import site_of
+from benchrunner.ceiling import Limit, best_of, limits_given
 from benchrunner.effective import compare_options
 from benchrunner.errors import HostBusyError, OutputNotRecognisedError
 from benchrunner.events import Event
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from benchrunner.definitions import Gift
     from benchrunner.host_session import HostSession
     from benchrunner.model import Artifact, Command, HostFacts, Job
     from benchrunner.run_parts import Subject
@@ -44,10 +46,10 @@ class SweepOnHost:
         self._host = host
         self._stored = stored
         trials = session.store.trials(sweep_id)
+        self._ceiling_metrics = self._wanted_ceilings(trials)
         self._count = len(trials)
         self._trials = [t for t in trials if t.job.host == host.name and not t.state.final]
         self._by_id = {trial.id: trial for trial in self._trials}
-        self._ceiling_metrics = self._wanted_ceilings(trials)
         definition = host.definition
         cache = cache_dir(session, definition)
         site = site_of(definition, host.transport, host.launcher, cache)
@@ -175,42 +177,47 @@ class SweepOnHost:
         trial = self._by_id[ended.trial_id]
         return parse_step(self._session, ended, trial, self._stored)
 
-    def _wanted_ceilings(self, trials: tuple[TrialRow, ...]) -> dict[str, set[str]]:
-        """Ceiling workload -> metrics of it that other workloads of the sweep compare with."""
-        wanted: dict[str, set[str]] = {}
-        subjects = {t.job.workload: self._stored.subject(t) for t in trials}
-        for subject in subjects.values():
-            ceiling = subject.workload.ceiling
-            if ceiling is not None:
-                wanted.setdefault(ceiling.workload, set()).update(ceiling.taints.values())
-        return wanted
+    def _gifts(self, trial_id: str) -> list[Gift]:
+        """What of a trial is a ceiling: as its workload says, else what others compare with."""
+        from benchrunner.definitions import Gift
 
-    def _keep_ceilings(self, trial_id: str) -> None:
-        """A ceiling workload's rates become the host's ceilings: the best that any step reached."""
-        wanted = self._given_by(trial_id)
-        if not wanted:
-            return
-        store = self._session.store
-        best: dict[str, tuple[float, StepRow]] = {}
-        for row in store.step_runs(trial_id):
-            for (_, _, _, metric), value in store.measurements(row.id).items():
-                fits = fnmatchcase(row.step, wanted.get(metric, "")) and row.state is StepState.OK
-                if fits and value > best.get(metric, (0.0, row))[0]:
-                    best[metric] = (value, row)
-        known = {(row.metric, row.step_run_id) for row in store.ceilings(self._host.name)}
-        for metric, (value, row) in best.items():
-            if (metric, row.id) not in known:
-                at = row.ended_at or 0.0
-                device = self._host.device
-                store.add_ceiling(CeilingRow(self._host.name, device, metric, value, at, row.id))
-
-    def _given_by(self, trial_id: str) -> Mapping[str, str]:
-        """Metrics of a trial that are ceilings -> pattern of the steps that may give them."""
         job = self._by_id[trial_id].job
         workload = self._stored.subject(self._by_id[trial_id]).workload
-        if workload.gives:
-            return workload.gives if job.scale == workload.default_scale else {}
-        return dict.fromkeys(self._ceiling_metrics.get(job.workload, ()), "*")
+        if not workload.gives:
+            return [Gift(metric=metric) for metric in self._ceiling_metrics.get(job.workload, ())]
+        return [one for one in workload.gives if not one.scales or job.scale in one.scales]
+
+    def _wanted_ceilings(self, trials: tuple[TrialRow, ...]) -> dict[str, list[str]]:
+        """Ceiling workload -> metrics of it that other workloads of the sweep compare with."""
+        subjects = {t.job.workload: self._stored.subject(t) for t in trials}
+        ceilings = (subject.workload.ceiling for subject in subjects.values())
+        return {one.workload: list(one.taints.values()) for one in ceilings if one is not None}
+
+    def _keep_ceilings(self, trial_id: str) -> None:
+        """What a trial gives becomes the host's ceilings: the best that any step reached."""
+        gifts = self._gifts(trial_id)
+        if not gifts:
+            return
+        store = self._session.store
+        found: dict[Limit, StepRow] = {}
+        for row in store.step_runs(trial_id):
+            given = [gift for gift in gifts if fnmatchcase(row.step, gift.steps)]
+            if given and row.state is StepState.OK:
+                measured = store.measurements(row.id)
+                found |= {one: row for gift in given for one in limits_given(gift, measured)}
+        known = {
+            (row.metric, row.block_bytes, row.step_run_id)
+            for row in store.ceilings(self._host.name)
+        }
+        for one in best_of(found):
+            row = found[one]
+            if (one.metric, one.block_bytes, row.id) not in known:
+                at, host = row.ended_at or 0.0, self._host
+                store.add_ceiling(
+                    CeilingRow(
+                        host.name, host.device, one.metric, one.value, at, row.id, one.block_bytes
+                    )
+                )
 
 
 def _compare(command: Command, text: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"definitions", "versions", "compatibility", "expressions"}),
     frozenset(
         {"outcomes", "workdir", "params", "arguments", "flags", "identity", "effective", "ceiling",
-         "derive", "in_memory"}
+         "derive", "in_memory", "steadiness"}
     ),
     frozenset({"unfolding"}),
     frozenset({"plan_cost"}),

@@ -56,6 +56,13 @@ def test_a_sweep_leaves_no_mount(bench: Bench) -> None:
     assert db == f"--db={bench.data}/work/memory/trials/{trial.id}/db"
 
 
+def test_plan_says_where_the_databases_will_be(bench: Bench) -> None:
+    done = bench.run("plan", "fake-memory")
+    assert done.returncode == 0, done.stderr
+    assert "databases in memory: about " in done.stdout
+    assert "on a tmpfs that is mounted for the sweep, or in --db-dir" in done.stdout
+
+
 def test_logs_in_memory_are_marked_on_the_page(bench: Bench) -> None:
     with tempfile.TemporaryDirectory(prefix="benchrunner-wal-", dir=SHARED) as logs:
         done = bench.sweep("fake-memory", "--wal-dir", logs, "--format", "markdown")

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from benchrunner.errors import OutputNotRecognisedError
+from benchrunner.model import Measurement
 from benchrunner.parse.db_bench import parse_db_bench
 from benchrunner.parse.figure import Figure, printed, sharp
 from benchrunner.parse.text import MAX_LINE_CHARACTERS, Lines
@@ -186,6 +187,18 @@ def test_quotient_without_meaning_is_missing() -> None:
 def test_a_rate_that_is_no_number_is_missing() -> None:
     line = "waitforcompaction :       0.000 micros/op -9223372036854775808 ops/sec;    inf MB/s\n"
     assert values(parse_db_bench([line])) == {("waitforcompaction", 1, None, "usec_per_op"): 0.0}
+
+
+def test_our_driver_says_how_large_sqlite_s_file_is() -> None:
+    text = (
+        "Engine:     sqlite 3.40.1\nKeys:       8 bytes each\nEntries:    100\n"
+        "fillseq      :       2.000 micros/op 500000 ops/sec 0.000 seconds 100 operations;\n"
+        "sqlite: pages 250, page size 4096\n"
+    )
+    found = {m.metric: m for m in parse_db_bench([text]).measurements}
+    assert found["file_size_bytes"] == Measurement(None, 1, None, "file_size_bytes", 1_024_000.0)
+    cut = {m.metric for m in parse_db_bench([text[:-3]]).measurements}
+    assert "file_size_bytes" not in cut
 
 
 def test_an_unterminated_result_line_gives_what_is_complete() -> None:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 from fault_support import FAKE, Bench, interrupt, wait_for
 
-from benchrunner.ceiling import saturation
-from benchrunner.definitions import Ceiling, Step, Tool, Workload
-from benchrunner.model import Measurement, StepState, TrialState
+from benchrunner.definitions import Step, Tool, Workload
+from benchrunner.model import StepState, TrialState
 from benchrunner.outcomes import Outcome, absent_program, blocked_by, trial_outcome
 
 if TYPE_CHECKING:
@@ -386,7 +385,7 @@ def planned_with(tmp_path: Path, in_process: Program, workload: str, old: str, n
 # ---------------------------------------------------------------- ceilings
 
 
-def test_what_a_workload_gives_becomes_a_ceiling_at_its_default_scale(bench: Served) -> None:
+def test_what_a_workload_gives_becomes_a_ceiling_at_the_scales_it_names(bench: Served) -> None:
     assert bench.sweep("fake-beside", "--scale", "small").returncode == 0
     with bench.store() as store:
         assert store.ceilings("local") == (), "a small scale says nothing of the host"
@@ -395,13 +394,3 @@ def test_what_a_workload_gives_becomes_a_ceiling_at_its_default_scale(bench: Ser
         (ceiling,) = store.ceilings("local")
     assert (ceiling.metric, ceiling.value, ceiling.step) == ("ops_per_sec", 500000, "own")
     assert ceiling.workload == "fake-beside"
-
-
-def test_a_step_near_the_device_s_bandwidth_says_so_in_words() -> None:
-    ceiling = Ceiling(workload="w", taints={"device_read_mb_per_sec": "read_mb_per_sec"})
-    near = [Measurement(None, 1, None, "device_read_mb_per_sec", 960.0)]
-    (taint,) = saturation(ceiling, near, {"read_mb_per_sec": 1000.0})
-    assert taint.name == "device-saturated"
-    assert taint.evidence.startswith("the device served 960 MB of reads a second, 96% of the 1,000")
-    assert saturation(ceiling, near, {"read_mb_per_sec": 1100.0}) == ()
-    assert saturation(ceiling, near, {}) == (), "nobody has measured that host"

@@ -152,11 +152,13 @@ def test_artifacts_facts_ceilings_and_settings(store: Store) -> None:
     for value in (1.0, 2.0):
         store.add_ceiling(CeilingRow("local", "vda", "write_mb_per_sec", value, 5.0, step_run_id))
     store.add_ceiling(CeilingRow("local", "vda", "read_mb_per_sec", 9.0, 5.0, None))
+    store.add_ceiling(CeilingRow("local", "vda", "read_mb_per_sec", 7.0, 5.0, None, 65536))
     assert store.ceilings("local") == (
         CeilingRow(
-            "local", "vda", "write_mb_per_sec", 2.0, 5.0, step_run_id, "rocksdb-flash", "read"
+            "local", "vda", "write_mb_per_sec", 2.0, 5.0, step_run_id, None, "rocksdb-flash", "read"
         ),
         CeilingRow("local", "vda", "read_mb_per_sec", 9.0, 5.0, None),
+        CeilingRow("local", "vda", "read_mb_per_sec", 7.0, 5.0, None, 65536),
     )
     store.save_setting("k", {"a": 1})
     store.save_setting("k", ["b"])

@@ -197,7 +197,7 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '0999'")
     connection.close()
     before = (tmp_path / "store.db").read_bytes()
-    with pytest.raises(StoreError, match=r"revision 0999.* \(its own is 0001\)") as caught:
+    with pytest.raises(StoreError, match=r"revision 0999.* \(its own is 0002\)") as caught:
         open_store(tmp_path)
     assert caught.value.hint == "upgrade benchrunner; a store is never downgraded"
     assert (tmp_path / "store.db").read_bytes() == before
@@ -344,10 +344,10 @@ def test_an_older_store_is_brought_up_in_one_transaction(
         before = store.trials()
     folder = Path(str(migrate.__file__)).parent / "migrations"
     shutil.copytree(folder, tmp_path / "migrations")
-    second = tmp_path / "migrations" / "versions" / "r0002_colour.py"
+    second = tmp_path / "migrations" / "versions" / "r0003_colour.py"
     second.write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision = '0002'\ndown_revision = '0001'\n"
+        "revision = '0003'\ndown_revision = '0002'\n"
         "def upgrade():\n"
         "    op.add_column('trial', sa.Column('colour', sa.Text()))\n"
         "    op.execute('UPDATE trial SET colour = state')\n"
@@ -355,7 +355,7 @@ def test_an_older_store_is_brought_up_in_one_transaction(
         "def raise_or_not():\n    raise RuntimeError('half way')\n"
     )
     monkeypatch.setattr(migrate, "__file__", str(tmp_path / "migrate.py"))
-    monkeypatch.setattr("benchrunner.store.engine.REVISIONS", (*REVISIONS, "0002"))
+    monkeypatch.setattr("benchrunner.store.engine.REVISIONS", (*REVISIONS, "0003"))
     with pytest.raises(RuntimeError, match="half way"):
         open_store(tmp_path / "data")
     assert columns(tmp_path / "data")[-1] != "colour"
@@ -365,10 +365,26 @@ def test_an_older_store_is_brought_up_in_one_transaction(
     assert columns(tmp_path / "data")[-1] == "colour"
 
 
-def columns(folder: Path) -> list[str]:
-    """Columns of the table of trials."""
+def test_a_store_of_the_first_schema_keeps_its_ceilings(tmp_path: Path) -> None:
+    open_store(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    connection.execute("ALTER TABLE ceiling DROP COLUMN block_bytes")
+    connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    connection.execute(
+        "INSERT INTO ceiling (host, device, metric, value, taken_at) "
+        "VALUES ('a', 'b', 'read_iops', 9.0, 1.0)"
+    )
+    connection.close()
+    with open_store(tmp_path) as store:
+        (ceiling,) = store.ceilings("a")
+    assert (ceiling.value, ceiling.block_bytes) == (9.0, None)
+    assert columns(tmp_path, "ceiling")[-1] == "block_bytes"
+
+
+def columns(folder: Path, table: str = "trial") -> list[str]:
+    """Columns of a table."""
     connection = sqlite3.connect(folder / "store.db")
-    rows = connection.execute("SELECT name FROM pragma_table_info('trial')").fetchall()
+    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
     connection.close()
     return [row[0] for row in rows]
 

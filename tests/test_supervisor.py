@@ -1108,7 +1108,7 @@ def test_everything_written_is_documented(supervisor: Supervisor, tmp_path: Path
     assert list(status) == STATUS_KEYS
     documented = set(re.findall(r"`([^`]+)`", (SOURCE / "README.md").read_text()))
     header = (run / "samples").read_text().splitlines()[0].split("\t")
-    assert len(header) == len(set(header)) == 50
+    assert len(header) == len(set(header)) == 51
     command = read_json(run / "command.json")
     state = supervisor.state(run)
     names = [*header, *status, *status["supervisor"], *command, *command["supervisor"], *state]

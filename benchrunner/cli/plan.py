@@ -60,7 +60,7 @@ def command(
     if chosen["as_json"]:
         click.echo(json.dumps(_as_data(prepared), indent=2, default=str))
     else:
-        _print(prepared)
+        _print(prepared, session.catalog)
         if chosen["commands"]:
             _print_commands(session.catalog, prepared)
     if prepared.obstacles:
@@ -90,7 +90,7 @@ def _as_data(prepared: Prepared) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(prepared: Prepared) -> None:
+def _print(prepared: Prepared, catalog: Catalog) -> None:
     from benchrunner.cli.progress import duration
     from benchrunner.units import about_size
 
@@ -113,7 +113,12 @@ def _print(prepared: Prepared) -> None:
     memory = _about(plan.memory_bytes, about_size)
     time = _about(plan.seconds, duration)
     click.echo(f"\n{len(plan.trials)} trials, {plan.loads} database loads")
-    click.echo(f"disk: {disk} at once; memory: {memory}; time: {time}, builds not counted")
+    if any(catalog.workload(t.job.workload).data_on == "memory" for t in plan.trials):
+        where = "on a tmpfs that is mounted for the sweep, or in --db-dir"
+        click.echo(f"databases in memory: {disk} at once, {where}; processes beside them: {memory}")
+        click.echo(f"time: {time}, builds not counted")
+    else:
+        click.echo(f"disk: {disk} at once; memory: {memory}; time: {time}, builds not counted")
     for what, why in plan.skipped:
         click.echo(f"left out: {what}: {why}")
     for obstacle in prepared.obstacles:

@@ -125,12 +125,41 @@ class Check(Definition):
 class Ceiling(Definition):
     """A workload that measures what the host's device can do, before the sweep."""
 
-    workload: Name = Field(description="the workload that measures it")
-    taints: dict[MetricId, str] = Field(
-        {},
-        description="metric of a step -> the ceiling's metric that it may not come within 5 % of; "
-        "one that host-numbers gives counts once that was run",
+    workload: NameOrNone = Field(
+        "",
+        description="the workload that measures it before a sweep, as its `gives` says, else by "
+        "the best of each metric; without one a step is held "
+        "against what the host is known for from earlier sweeps, of host-numbers for example",
     )
+    taints: dict[MetricId, MetricId] = Field(
+        {},
+        description="metric of a step -> the ceiling's metric that it may not come within 5 % of",
+    )
+
+
+class Gift(Definition):
+    """A number of a workload's steps that is a ceiling of the host for every later sweep."""
+
+    metric: MetricId = Field(description="the number; the best one of all steps counts")
+    steps: str = Field("*", description="pattern of the steps that may give it")
+    phases: str = Field("*", description="pattern of the phases of their output")
+    block: Literal["", "each", "largest"] = Field(
+        "",
+        description="each: the best for each size of a block, which is measured or the mean size "
+        "of a request; largest: only phases with the largest block",
+    )
+    scales: list[Name] = Field([], description="only at these scales; empty: at all")
+
+
+class Steady(Definition):
+    """How near to each other repeated measurements must be."""
+
+    within_pct: float = Field(
+        gt=0,
+        description="half the way from the lowest to the highest, in percent of the median",
+    )
+    scales: list[Name] = Field([], description="only at these scales; empty: at all")
+    remedy: str = Field("", description="what the mark of numbers that are not advises")
 
 
 class Estimate(Definition):
@@ -192,13 +221,13 @@ class Workload(Definition):
         "(rocksdb-in-memory.md); empty: on a device",
     )
     check: list[Check] = Field([], description="what must hold of the parameters")
-    gives: dict[MetricId, str] = Field(
-        {},
-        description="metric -> pattern of steps: the best that one of them reached at the default "
-        "scale is a ceiling of the host for every later sweep",
+    gives: list[Gift] = Field([], description="what it measures that is a ceiling of the host")
+    steady: Steady | None = Field(
+        None,
+        description="how near repeated measurements must be to each other, or are marked",
     )
     ceiling: Ceiling | None = Field(
-        None, description="what the host's device can do, measured before the sweep"
+        None, description="what the host can do at most, for a mark where a step came near to it"
     )
     before: list[Preparation] = Field(
         [], description="what is done before every measured step that does not say it itself"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchrunner.parse.text import Text
 
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 WARM_UP = "warm-up"
 INTERVAL = "interval"
 """Role of database figures from a dump printed while a phase was still running.
@@ -39,6 +39,7 @@ _FACT = re.compile(
     r"|Compression manager|entries_per_batch|Write rate):?(?: =)? +(?P<text>\S.*)"
 )
 _SEED = re.compile(r"Set seed to (?P<seed>\d+) because")
+_PAGES = re.compile(r"sqlite: pages (?P<pages>\d{1,15}), page size (?P<bytes>\d{1,9})$")
 _WARM_UP = re.compile(r"Warming up benchmark by running (?P<times>\d{1,9}) times")
 _SKIPPED = re.compile(r"(?P<phase>\S+)\s*: skipped \((?P<reason>.*)\)")
 _ERROR = re.compile(
@@ -112,6 +113,8 @@ class _Log:
     errors: list[str] = field(default_factory=list)
     error_count: int = 0
     databases: int = 0
+    file_size_bytes: float | None = None
+    """Of SQLite's file, as our own driver's ``stats`` states it."""
 
     def parsed(self) -> Parsed:
         names = [p.result.phase for p in self.phases if p.result.phase not in _WITHOUT_OPERATIONS]
@@ -152,6 +155,8 @@ class _Log:
                 Measurement(summary.phase, run, summary.role, metric, value)
                 for metric, value in summary.values.items()
             ]
+        if self.file_size_bytes is not None:
+            found.append(Measurement(None, 1, None, "file_size_bytes", self.file_size_bytes))
         # With several databases every figure is of one of them, and the output does not sum them.
         if self.databases <= 1:
             for run, dump in enumerate(self.dumps, start=1):
@@ -212,6 +217,7 @@ class _Stream:
             **dict.fromkeys((*facts, "Compr", "Memta", "Engin", "Drive"), self._fact),
             **dict.fromkeys((*dump, "  L0 ", " Sum "), self._dump_line),
             "Set s": self._seed,
+            "sqlit": self._pages,
             "WARNI": self._warning,
             "Warmi": self._warm_up,
             "==== ": self._database,
@@ -322,6 +328,10 @@ class _Stream:
     def _seed(self, line: str) -> None:
         if match := _SEED.match(line):
             self._log.facts["seed"] = match["seed"]
+
+    def _pages(self, line: str) -> None:
+        if match := _PAGES.match(line):
+            self._log.file_size_bytes = float(int(match["pages"]) * int(match["bytes"]))
 
     def _warning(self, line: str) -> None:
         taint = _taint(line.strip())

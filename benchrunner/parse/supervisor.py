@@ -54,6 +54,7 @@ _RATES: dict[str, tuple[tuple[str, ...], float]] = {
     "dev_write_mb_per_sec": (("dev_write_sectors",), _SECTOR_MIB),
     "dev_read_iops": (("dev_reads",), 1.0),
     "dev_write_iops": (("dev_writes",), 1.0),
+    "dev_flushes_per_sec": (("dev_flushes",), 1.0),
     "dev_util_pct": (("dev_io_ms",), 0.1),
 }
 """Curve -> the counters whose growth per second it shows, and a factor."""

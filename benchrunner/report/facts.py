@@ -203,7 +203,8 @@ def _ceiling(data: ReportData, ceiling: CeilingView) -> tuple[str, str]:
     metric = find_metric(data.metrics, ceiling.metric, "The device ceiling")
     measured_by = " ".join(part for part in (ceiling.workload, ceiling.step) if part)
     value = f"{metric_text(ceiling.value, metric)} {metric.unit}"
-    return "Device ceiling", f"{metric.title} {value}, measured by {measured_by}"
+    size = f" with {about_size(ceiling.block_bytes)}" if ceiling.block_bytes else ""
+    return "Ceiling", f"{metric.title} {value}{size}, measured by {measured_by}"
 
 
 def summary(value: Any, group: str = "") -> str:

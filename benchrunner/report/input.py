@@ -74,13 +74,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CeilingView:
-    """What a host's device can do, measured by ``workload`` before the sweep."""
+    """What a host can do, measured by a step of ``workload`` before the sweep."""
 
     host: str
     workload: str
     metric: str
     value: float
     step: str = ""
+    block_bytes: int | None = None
+    """Size of the requests; ``None``: of whatever size."""
 
 
 @dataclass(frozen=True, slots=True)

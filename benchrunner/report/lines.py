@@ -17,6 +17,7 @@ from benchrunner.report.lookup import Outcome, find_value, step_outcome
 from benchrunner.report.marks import marks_of
 from benchrunner.report.order import ordered_cells
 from benchrunner.report.view import DASH, CellView, ColumnView, RowView, TableView
+from benchrunner.steadiness import steady_at
 from benchrunner.units import parse_size_bytes
 
 if TYPE_CHECKING:
@@ -263,6 +264,9 @@ def _row(
     for cell, own in zip(cells, figures, strict=True):
         outcome = _outcome(data, cell, line)
         marks = marks_of(outcome, notes) if outcome else ()
+        if wide := _unsteady(data, own):
+            marks += (notes.number(wide),)
+            tainted = True
         if line.cache == "RAM" and outcome and outcome.steps and not own[0].values:
             marks += (notes.number(_NO_RAM),)
         row += _values(data, own, outcome, marks)
@@ -278,6 +282,16 @@ def _row(
     if _published(table):
         row.append(CellView(line.published or DASH, wide=True))
     return RowView(tuple(row), first=True, tainted=tainted, failed=failed)
+
+
+def _unsteady(data: ReportData, figures: Sequence[Figure]) -> str:
+    """Why the figures of a row are doubtful: those of its trials are too far from each other."""
+    wanted = steady_at(data.workload, data.scale)
+    pct = _spread_pct(figures)
+    if wanted is None or pct is None or pct <= wanted.within_pct:
+        return ""
+    remedy = f" Remedy: {wanted.remedy}." if wanted.remedy else ""
+    return f"unsteady: its trials spread by more than ± {wanted.within_pct:g} %.{remedy}"
 
 
 def _word(repetition: int, cell: Cell) -> str:
@@ -302,7 +316,11 @@ def _values(
     return cells
 
 
-def _spread(figures: Sequence[Figure]) -> CellView:
+def _spread_pct(figures: Sequence[Figure]) -> float | None:
     """That of the first figure that is measured: a row's figures come from the same runs."""
-    pct = next((f.spread_pct for f in figures if f.values and f.metric != "block_bytes"), None)
+    return next((f.spread_pct for f in figures if f.values and f.metric != "block_bytes"), None)
+
+
+def _spread(figures: Sequence[Figure]) -> CellView:
+    pct = _spread_pct(figures)
     return CellView(DASH if pct is None else f"{pct:.1f}")

@@ -164,16 +164,18 @@ class Records(StoreBase):
 
     def add_ceiling(self, value: CeilingRow) -> None:
         """Stores what a host's device can do; its step run tells the workload and step."""
-        names = ("host", "device", "metric", "value", "taken_at", "step_run_id")
+        names = (
+            "host", "device", "metric", "value", "taken_at", "step_run_id", "block_bytes"
+        )  # fmt: skip
         with self._database.write("add-ceiling") as connection:
             connection.execute(insert(ceiling), {name: getattr(value, name) for name in names})
 
     def ceilings(self, host: str) -> tuple[CeilingRow, ...]:
-        """The newest ceiling of each device and metric of a host."""
+        """The newest ceiling of each device, metric and size of a block of a host."""
         newest = (
             select(func.max(ceiling.c.id))
             .where(ceiling.c.host == host)
-            .group_by(ceiling.c.device, ceiling.c.metric)
+            .group_by(ceiling.c.device, ceiling.c.metric, ceiling.c.block_bytes)
         )
         sources = (
             ceiling.outerjoin(step_run, ceiling.c.step_run_id == step_run.c.id)

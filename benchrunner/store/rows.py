@@ -248,6 +248,8 @@ class CeilingRow:
     value: float
     taken_at: float
     step_run_id: int | None
+    block_bytes: int | None = None
+    """Size of the requests; ``None``: of whatever size."""
     workload: str | None = None
     """Of the trial that measured it."""
     step: str | None = None

@@ -274,6 +274,7 @@ ceiling = Table(
     Column("value", Double, nullable=False),
     Column("step_run_id", Identifier, _to("step_run")),
     Column("taken_at", Double, nullable=False),
+    Column("block_bytes", BigInteger),
     Index(None, "host", "device", "metric"),
 )
 

@@ -36,6 +36,7 @@
   X(DEVICE_IO_MS, "dev_io_ms", 0)                      \
   X(DEVICE_IN_FLIGHT, "dev_in_flight", 0)              \
   X(DEVICE_WEIGHTED_MS, "dev_weighted_ms", 0)          \
+  X(DEVICE_FLUSHES, "dev_flushes", 0)                  \
   X(MEMORY_FREE, "mem_free_kib", 0)                    \
   X(MEMORY_AVAILABLE, "mem_available_kib", 0)          \
   X(MEMORY_CACHED, "mem_cached_kib", 0)                \

@@ -17,7 +17,8 @@
 static const int kColumns[] = {
     COLUMN_DEVICE_READS,  -1, COLUMN_DEVICE_READ_SECTORS,  COLUMN_DEVICE_READ_MS,
     COLUMN_DEVICE_WRITES, -1, COLUMN_DEVICE_WRITE_SECTORS, COLUMN_DEVICE_WRITE_MS,
-    COLUMN_DEVICE_IN_FLIGHT, COLUMN_DEVICE_IO_MS, COLUMN_DEVICE_WEIGHTED_MS};
+    COLUMN_DEVICE_IN_FLIGHT, COLUMN_DEVICE_IO_MS, COLUMN_DEVICE_WEIGHTED_MS,
+    -1, -1, -1, -1, COLUMN_DEVICE_FLUSHES};  // discards, and flushes from Linux 5.5 on
 
 static int stat_nearest(const char* directory, struct stat* out) {
   char path[PATH_MAX];

@@ -1,6 +1,6 @@
 #ifndef BR_VERSION_H_
 #define BR_VERSION_H_
 
-#define BR_VERSION "1.0"
+#define BR_VERSION "1.1"
 
 #endif
