@@ -360,6 +360,8 @@ def _check_sweep(path: Path, data: Mapping[str, Any], sweep: Sweep, known: Names
         for name in names:
             if name not in known.names(kind):
                 raise _missing(f"{path}: {kind}", kind.removesuffix("s"), name, known.names(kind))
+    if sweep.server is not None and sweep.server not in known.names("hosts"):
+        raise _missing(f"{path}: server", "host", sweep.server, known.names("hosts"))
     for number, cell in enumerate(data.get("exclude", []), start=1):
         version = cell.get("version")
         if isinstance(version, float | int):

@@ -27,6 +27,7 @@ BASE_ENVIRONMENT: Mapping[str, str] = {
 }
 """A benchmark starts from the same environment whoever starts it; hosts and variants add to it."""
 
+LOOPBACK = "127.0.0.1"
 TIMEOUT_FACTOR = 3.0
 TIMEOUT_EXTRA_S = 60.0
 
@@ -74,8 +75,8 @@ class Placement:
     run_dir: str = ""
     work_dir: str = ""
     repetition: int = 1
-    server_address: str = "127.0.0.1"
-    """Of the host that services run on, as seen from the one that steps run on."""
+    server_address: str = LOOPBACK
+    """On which services listen, and at which steps reach them."""
 
 
 @dataclass(frozen=True, slots=True)

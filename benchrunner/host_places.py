@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from benchrunner.model import HostFacts, Plan
     from benchrunner.session import Choices, Session
     from benchrunner.transports import Transport
+
+
+_LOOK_UP_S = 60.0
 
 
 def reach(session: Session, host: definitions.Host) -> Transport:
@@ -82,6 +86,51 @@ def in_memory(
     return replace(places, databases=None, wal=places.wal or places.work), wanted
 
 
+def server_address(session: Session, server: definitions.Host) -> str:
+    """Name or address at which clients on other hosts reach services on a host.
+
+    Raises:
+        ConfigurationError: Its definition does not say.
+        TransportError: OpenSSH's configuration, which may say, makes no sense.
+    """
+    if server.service_address:
+        return server.service_address
+    if not server.address:
+        raise ConfigurationError(
+            f"host {server.name} is this machine, and nothing says at which address other hosts "
+            "reach services here",
+            f'service_address = "10.0.0.5" in hosts/{server.name}.toml',
+        )
+    from benchrunner.transports.ssh_config import Routes
+
+    return Routes(HostFiles(session.catalog), None, None).to(server)[-1].address
+
+
+def ipv4_address(client: Transport, name: str, server: definitions.Host) -> str:
+    """The number of an address as the client's host looks it up: services listen on just that.
+
+    Raises:
+        ConfigurationError: That host finds none.
+    """
+    try:
+        return str(ipaddress.IPv4Address(name))
+    except ValueError:
+        done = client.run(["getent", "ahostsv4", name], timeout_s=_LOOK_UP_S)
+    found = done.stdout.split()
+    if done.exit_code != 0 or not found:
+        raise ConfigurationError(
+            f"{client.host} finds no IPv4 address of {name}, where services of host {server.name} "
+            "are to be reached",
+            f'service_address = "10.0.0.5" in hosts/{server.name}.toml',
+        )
+    return found[0].decode()
+
+
+def server_choices(choices: Choices) -> Choices:
+    """What the command line says about places, on the host that only services run on."""
+    return replace(choices, database_dir=None, wal_dir=None)
+
+
 def cache_dir(session: Session, host: definitions.Host) -> str:
     """Where supervisors, sources and builds are kept on a host."""
     if host.address:
@@ -106,15 +155,10 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
     found: list[str] = []
     away: list[str] = []
     observed: dict[str, HostFacts] = {}
+    server = _server(session, sweep)
     for name in sweep.hosts:
         host = session.catalog.host(name)
-        check_settings(host.tune, f"hosts/{name}.toml: tune")
-        if "client" not in host.roles:
-            raise ConfigurationError(
-                f"host {name} is no client (roles: {', '.join(host.roles) or 'none'}), and clients "
-                "run the steps of workloads",
-                f'roles = ["client", "server"] in hosts/{name}.toml, or another --host',
-            )
+        _check_client(host)
         places = roots(session, host, session.settings.choices)
         try:
             transport = reach(session, host)
@@ -123,6 +167,8 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
             (away if isinstance(error, UnreachableError) else found).append(told)
             continue
         try:
+            if server is not None:
+                ipv4_address(transport, server_address(session, server), server)
             if any(session.catalog.workload(one).data_on == "memory" for one in sweep.workloads):
                 room = Room(plan.disk_bytes or 0, plan.memory_bytes or 0)
                 places, wanted = in_memory(host, places, session.settings.choices, room)
@@ -134,6 +180,8 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
                 observed[name] = collect_facts(transport, [places.databases or places.work], name)
         finally:
             transport.close()
+    if server is not None:
+        found += _on_server(session, server)
     if len(away) == len(sweep.hosts):
         found += away
     elif not found:
@@ -141,6 +189,16 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
             text = f"{told}; its trials are left for benchrunner resume"
             session.observer(Event("warning", text))
     return (*found, *_mixed(observed))
+
+
+def _check_client(host: definitions.Host) -> None:
+    check_settings(host.tune, f"hosts/{host.name}.toml: tune")
+    if "client" not in host.roles:
+        raise ConfigurationError(
+            f"host {host.name} is no client (roles: {', '.join(host.roles) or 'none'}), and "
+            "clients run the steps of workloads",
+            f'roles = ["client", "server"] in hosts/{host.name}.toml, or another --host',
+        )
 
 
 def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[str]:
@@ -163,6 +221,29 @@ def _on_host(
     if plan.memory_bytes is not None and room is not None and plan.memory_bytes > room:
         need = about_size(plan.memory_bytes)
         yield f"host {host.name} has {about_size(room)} of memory, and a trial needs about {need}"
+
+
+def _server(session: Session, sweep: definitions.Sweep) -> definitions.Host | None:
+    """The host of a sweep's services, if it is another one: what its file says is checked."""
+    if sweep.server is None:
+        return None
+    server = session.catalog.host(sweep.server)
+    check_settings(server.tune, f"hosts/{server.name}.toml: tune")
+    server_address(session, server)
+    return server
+
+
+def _on_server(session: Session, server: definitions.Host) -> Iterator[str]:
+    places = roots(session, server, server_choices(session.settings.choices))
+    try:
+        transport = reach(session, server)
+    except TransportError as error:
+        yield f"{error.message} ({error.hint})" if error.hint else error.message
+        return
+    try:
+        yield from _folders(transport, server, places)
+    finally:
+        transport.close()
 
 
 def _folders(transport: Transport, host: definitions.Host, places: Roots) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchrunner.controller import login_name, process_start, store_id, this_controller
-from benchrunner.errors import TransportError
+from benchrunner.errors import ConfigurationError, TransportError
 from benchrunner.events import Event
 from benchrunner.host_lease import HostLease, HostLock
 from benchrunner.store.rows import LeaseOwner
@@ -58,12 +58,13 @@ class Right:
 @contextmanager
 def leased(
     session: Session, host: definitions.Host, transport: Transport, program: str,
-    presence: Presence,
+    presence: Presence, beside: Right | None = None,
 ) -> Iterator[Right]:  # fmt: skip
     """Waits for the host unless the session says otherwise, and holds it.
 
     Raises:
         HostBusyError: Another controller holds it, and nobody wants to wait.
+        ConfigurationError: It is the host that we hold ``beside`` this one, under another name.
     """
     from benchrunner.store.engine import locate
 
@@ -71,6 +72,11 @@ def leased(
         session.observer(Event("note", text, {"host": host.name}))
 
     def waiting(holder: Holder) -> None:
+        if beside is not None and holder.owner == beside.lease.owner.id:
+            raise ConfigurationError(
+                f"host {host.name} is the same machine as the other host of this sweep",
+                "--server names another machine than --host",
+            )
         tell(f"waiting for host {host.name}: in use by {holder.describe()}")
 
     url = locate(session.settings.data).render_as_string(hide_password=True)

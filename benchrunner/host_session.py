@@ -71,7 +71,10 @@ class HostSession:
 
 @contextmanager
 def open_host(
-    session: Session, host: definitions.Host, room: Room | None = None
+    session: Session,
+    host: definitions.Host,
+    room: Room | None = None,
+    beside: HostSession | None = None,
 ) -> Iterator[HostSession]:
     """Takes the host, makes it ready, and gives it back as it was.
 
@@ -82,6 +85,7 @@ def open_host(
         session: of the sweep.
         host: its definition.
         room: how much memory databases need that are to lie there; ``None``: on a device.
+        beside: another host that we hold at the same time.
 
     Raises:
         TransportError: The host cannot be reached.
@@ -98,8 +102,9 @@ def open_host(
         program = presence.through(partial(supervisor_on, session, host, transport))
         transport = served(transport, program)
         presence = _presence(session, host, transport)
+        held = None if beside is None else beside.right
         with (
-            leased(session, host, transport, program, presence) as right,
+            leased(session, host, transport, program, presence, held) as right,
             _memory(session, host, transport, right, presence, wanted) as memory,
         ):
             if memory is not None:

@@ -140,6 +140,8 @@ class Job:
     """Names of the workload's steps that run, in order."""
     policy: Literal["carry", "pristine"]
     as_shipped: bool = False
+    server: str = ""
+    """Host of its services, when that is another one than that of its steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchrunner.command import Placement, build_command
+from benchrunner.command import LOOPBACK, Placement, build_command
 from benchrunner.errors import ConfigurationError, MissingStoreError
 from benchrunner.events import Event
 from benchrunner.host_places import obstacles
@@ -21,9 +21,11 @@ from benchrunner.model import TrialState
 from benchrunner.plan import make_plan
 from benchrunner.run_parts import Subject, beside
 from benchrunner.selection import select_versions
+from benchrunner.server_host import open_both
 from benchrunner.side_by_side import on_each, tagged
 from benchrunner.stored import StoredSweep, parse_step, snapshot
 from benchrunner.sweeping import SweepOnHost
+from benchrunner.transports.ssh_config import parse_address
 from benchrunner.unfolding import tool_names, unfolded, used_services
 
 if TYPE_CHECKING:
@@ -120,7 +122,12 @@ def dry_commands(catalog: Catalog, plan: Plan) -> Iterator[tuple[Job, Callable[[
             for name in workload.also
         }
         logs = "/WAL" if workload.data_on == "memory" else "/DB"
-        placement = Placement(db_dir="/DB", wal_dir=logs, run_dir="/RUN")
+        address = LOOPBACK
+        if job.server:
+            server = catalog.host(job.server)
+            written = parse_address(server.address).host if server.address else job.server
+            address = server.service_address or written
+        placement = Placement(db_dir="/DB", wal_dir=logs, run_dir="/RUN", server_address=address)
 
         def command_of(
             name: str,
@@ -176,9 +183,16 @@ def carry_on(session: Session, sweep_id: int) -> Summary:
 
 
 def _on_host(session: Session, sweep_id: int, stored: StoredSweep, host: str) -> None:
-    room = stored.room(host, [t for t in session.store.trials(sweep_id) if not t.state.final])
-    with open_host(session, stored.host(host), room) as ready:
-        SweepOnHost(session, sweep_id, stored, ready).run()
+    unfinished = [t for t in session.store.trials(sweep_id) if not t.state.final]
+    room = stored.room(host, unfinished)
+    definition = stored.host(host)
+    server = next((t.job.server for t in unfinished if t.job.server), "")
+    if not server:
+        with open_host(session, definition, room) as ready:
+            SweepOnHost(session, sweep_id, stored, ready).run()
+        return
+    with open_both(session, definition, stored.host(server), room) as (ready, serving):
+        SweepOnHost(session, sweep_id, stored, ready, serving).run()
 
 
 def session_of(session: Session, sweep_id: int) -> Session:

@@ -15,7 +15,13 @@ from benchrunner.identity import trial_id
 from benchrunner.model import Job, Plan, PlannedTrial, SourceRef
 from benchrunner.params import checked_scale
 from benchrunner.plan_cells import ceiling_jobs, jobs
-from benchrunner.plan_checks import check_parameters, check_places, check_sweep, check_threads
+from benchrunner.plan_checks import (
+    check_parameters,
+    check_places,
+    check_server,
+    check_sweep,
+    check_threads,
+)
 from benchrunner.plan_cost import job_disk_bytes, job_memory_bytes, job_seconds
 from benchrunner.unfolding import unfolded
 
@@ -73,6 +79,7 @@ def make_plan(
         check_threads(one.workload, one.job, definitions)
         check_parameters(one.workload, one.job)
     check_places(workloads)
+    check_server(sweep, [one.job for one in cells], definitions)
     first = _once(
         _Planned(job, unfolded(ceiling, job))
         for ceiling, scale in ceilings

@@ -18,7 +18,7 @@ from benchrunner.model import MISSING, Job, SourceRef
 from benchrunner.params import checked_scale, effective, typed
 from benchrunner.plan_cost import step_threads
 from benchrunner.suggest import listed
-from benchrunner.unfolding import engines_of, expanded_steps
+from benchrunner.unfolding import engines_of, expanded_steps, used_services
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -111,6 +111,7 @@ class _Cell:
 
     def job(self, ref: SourceRef, variant: str) -> Job:
         """The job of one version and variant."""
+        steps = tuple(s.name for s in self.steps() if not self._unfit(s, ref))
         content: dict[str, Any] = {
             "workload": self.workload.name,
             "engine": ref.engine,
@@ -121,10 +122,12 @@ class _Cell:
             "scale": self.scale,
             "params": self.params,
             "axes": self.axes,
-            "steps": tuple(s.name for s in self.steps() if not self._unfit(s, ref)),
+            "steps": steps,
             "policy": self.sweep.policy or self.workload.policy,
             "as_shipped": self.sweep.as_shipped,
         }
+        if self.sweep.server and used_services(self.workload, steps):
+            content["server"] = self.sweep.server  # else not said: a job keeps its id
         return Job(id=job_id(content), **content)
 
     def steps(self) -> list[Step]:

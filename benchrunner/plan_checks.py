@@ -13,6 +13,7 @@ from benchrunner.params import check_parameter
 from benchrunner.plan_cells import CELL_KEYS
 from benchrunner.plan_cost import step_threads
 from benchrunner.suggest import did_you_mean, listed
+from benchrunner.unfolding import used_services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,54 @@ def check_threads(workload: Workload, job: Job, definitions: Definitions) -> Non
                 f"step {step.name} of {workload.name} asks for {threads:g} threads, and "
                 f"{step.tool} can make {most}",
                 f"at most {most}",
+            )
+
+
+def check_server(sweep: Sweep, jobs: Sequence[Job], definitions: Definitions) -> None:
+    """Makes sure that the host of ``--server`` can run what services there are, for one client.
+
+    Raises:
+        ConfigurationError: It cannot, is the client itself, or there are none.
+    """
+    if sweep.server is None:
+        return
+    where, server = f"--server {sweep.server}", definitions.host(sweep.server)
+    if "server" not in server.roles:
+        raise ConfigurationError(
+            f"{where}: that host is no server (roles: {', '.join(server.roles) or 'none'})",
+            f'roles = ["client", "server"] in hosts/{sweep.server}.toml, or another --server',
+        )
+    if sweep.server in sweep.hosts:
+        raise ConfigurationError(
+            f"{where}: that host runs the clients (--host), and the server is another one",
+            "leave --server out: services then run beside their clients",
+        )
+    if len(sweep.hosts) > 1:
+        raise ConfigurationError(
+            f"{where}: a server has one client host, and here are {', '.join(sweep.hosts)}",
+            f"a sweep for each: --host {sweep.hosts[0]} --server {sweep.server}",
+        )
+    served = [job for job in jobs if job.server]
+    if not served:
+        chosen = f" (--only {','.join(sweep.only)})" if sweep.only else ""
+        raise ConfigurationError(
+            f"{where}: no step of {', '.join(sweep.workloads)}{chosen} needs a service",
+            "leave --server out",
+        )
+    for job in served:
+        _check_programs(job, definitions)
+
+
+def _check_programs(job: Job, definitions: Definitions) -> None:
+    """Services on another host are programs that are installed there: builds are the client's."""
+    workload = definitions.workload(job.workload)
+    used = used_services(workload, job.steps)
+    for service in workload.services:
+        if service.name in used and not definitions.tool(service.tool).is_free:
+            raise ConfigurationError(
+                f"--server {job.server}: service {service.name} of {job.workload} is a program of "
+                "the engine's build, which is made for the client's host",
+                "leave --server out",
             )
 
 

@@ -46,9 +46,19 @@ class Presence:
             try:
                 return work()
             except (ConnectionLostError, UnreachableError) as error:
-                self._wait(error)
+                self.wait(error)
 
-    def _wait(self, error: TransportError) -> None:
+    @property
+    def host(self) -> str:
+        """What messages call it."""
+        return self._transport.host
+
+    def wait(self, error: TransportError) -> None:
+        """Waits until the host is there, a second at least.
+
+        Raises:
+            UnreachableError: It stayed away for too long.
+        """
         host, until = self._transport.host, time.monotonic() + self._limit_s
         text = f"{error.message}; trying again for {self._limit_s:g} s"
         self._observer(Event("warning", text, {"host": host}))
@@ -66,3 +76,26 @@ class Presence:
                 ) from still
             self._observer(Event("note", f"{host} is back", {"host": host}))
             return
+
+
+class Together:
+    """Two hosts that work needs at the same time: whichever is lost is waited for."""
+
+    def __init__(self, one: Presence, other: Presence) -> None:
+        """Takes both."""
+        self._both = (one, other)
+
+    def through(self, work: Callable[[], _Result]) -> _Result:
+        """Does the work as ``Presence.through`` does.
+
+        Raises:
+            UnreachableError: One of the hosts stayed away for too long.
+        """
+        while True:
+            try:
+                return work()
+            except (ConnectionLostError, UnreachableError) as error:
+                # An error names its host; should a jump host be the reason, it may be either.
+                named = [presence for presence in self._both if presence.host in error.message]
+                for presence in named or self._both:
+                    presence.wait(error)

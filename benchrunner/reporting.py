@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchrunner.derive import derive_test
 from benchrunner.errors import NothingSelectedError
@@ -85,11 +85,7 @@ def report_data(
         workload=workload,
         params=newest.row.job.params,
         scale=newest.row.job.scale,
-        host_facts={
-            t.row.job.host: t.facts.facts
-            for t in sorted(shown, key=lambda t: t.row.ended_at or 0)
-            if t.facts is not None
-        },
+        host_facts=_host_facts(shown),
         cells=_cells(shown, series, workload, raw_root),
         metrics=metrics,
         generated_at=datetime.fromtimestamp(newest.row.ended_at or sweep.created_at, UTC),
@@ -99,6 +95,17 @@ def report_data(
         benchrunner_version=sweep.benchrunner_version,
         engine_titles=engine_titles or {},
     )
+
+
+def _host_facts(trials: Sequence[PageTrial]) -> dict[str, Mapping[str, Any]]:
+    """Facts of every host that steps or services ran on, as the newest trial has them."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.row.ended_at or 0):
+        job = trial.row.job
+        for host, facts in ((job.host, trial.facts), (job.server, trial.server_facts)):
+            if facts is not None:
+                found[host] = facts.facts
+    return found
 
 
 def _cells(
@@ -111,14 +118,15 @@ def _cells(
     for trial in trials:
         job = trial.row.job
         axes = repr(sorted(job.axes.items()))
-        groups[(*_origin(trial), job.variant, job.host, axes)].append(trial)
+        groups[(*_origin(trial), job.variant, job.host, job.server, axes)].append(trial)
     versions = _versions(trials)
     cells = []
     for members in groups.values():
         job = members[0].row.job
         views = tuple(_trial(trial, series, workload, raw_root) for trial in members)
         version = versions[_origin(members[0])]
-        cells.append(Cell(job.engine, version, job.variant, job.host, job.axes, views))
+        place = (job.variant, job.host, job.axes, views, job.server)
+        cells.append(Cell(job.engine, version, *place))
     return tuple(cells)
 
 
@@ -186,7 +194,9 @@ def _trial(
         if name in steps:
             extra = {(m.phase, m.run, m.role, m.metric): m.value for m in derived}
             steps[name] = replace(steps[name], measurements={**steps[name].measurements, **extra})
-    return TrialView(row.id, row.repetition, row.state, row.reason, trial.artifact, steps)
+    return TrialView(
+        row.id, row.repetition, row.state, row.reason, trial.artifact, steps, row.server_address
+    )
 
 
 def _tests(trial: PageTrial, workload: Workload) -> dict[str, tuple[Measurement, ...]]:

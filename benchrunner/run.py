@@ -20,7 +20,7 @@ from benchrunner.outcomes import (
     loaded_after,
     trial_outcome,
 )
-from benchrunner.recovery import must_restart
+from benchrunner.recovery import end_within_reach, must_restart
 from benchrunner.run_parts import Begun, StepToRun
 from benchrunner.run_steps import StepRunner, StoppedEarlierError, because
 from benchrunner.run_tools import Aside, Tools
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from benchrunner.model import Artifact, PlannedTrial, TrialState
     from benchrunner.places import HostDisk
     from benchrunner.run_parts import Hooks, Side, Subject
+    from benchrunner.run_tools import ServerPlace
     from benchrunner.store.rows import StepRow
     from benchrunner.store.whole import Store
 
@@ -51,10 +52,14 @@ class TrialRunner:
         hooks: Hooks,
         observer: Observer = ignore,
         stop: threading.Event | None = None,
+        server: ServerPlace | None = None,
     ) -> None:
-        """Takes what trials need; ``stop`` set by another thread is as good as Ctrl-C in this."""
+        """Takes what trials need; ``stop`` set by another thread is as good as Ctrl-C in this.
+
+        ``server`` is the other host that jobs want their services on.
+        """
         stop = stop or threading.Event()
-        self._tools = Tools(journal, disk, launcher, hooks, observer, stop)
+        self._tools = Tools(journal, disk, launcher, hooks, observer, stop, server)
         self._aside = Aside(disk)
         self._steps = StepRunner(self._tools, self._aside)
 
@@ -101,6 +106,10 @@ class TrialRunner:
                 abandoned(services, self._tools.observer)
                 raise
 
+    def leave(self, trial_id: str, why: str) -> None:
+        """Ends what of a trial runs on hosts that can be reached; it is to start again."""
+        end_within_reach(self._tools, self._tools.journal.step_runs(trial_id), why)
+
     def _all_steps(
         self, begun: Begun, services: Services, rows: Mapping[str, StepRow]
     ) -> list[Outcome]:
@@ -128,6 +137,8 @@ class TrialRunner:
         self._tools.hooks.before_end(trial.id)
         self._aside.synced()
         self._aside.removed(trial.id)
+        if trial.job.server:
+            self._tools.serving(trial.job).disk.remove(trial.id)
         self._tools.hooks.after_removal(trial.id)
         faults.point("database-removed")
         self._tools.journal.end_trial(trial.id, state, reason)

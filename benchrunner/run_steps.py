@@ -141,8 +141,9 @@ class StepRunner:
     def _command(self, step: StepToRun, run_dir: str) -> Command:
         db_dir, wal_dir = self._tools.disk.database(step.trial.id)
         placement = Placement(
-            db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition
-        )
+            db_dir=db_dir, wal_dir=wal_dir, run_dir=run_dir, repetition=step.trial.repetition,
+            server_address=self._tools.serving(step.trial.job).address,
+        )  # fmt: skip
         side = step.begun.side(step.definition)
         return build_command(step.definition, side.subject, side.job, side.artifact, placement)
 
@@ -181,7 +182,7 @@ class StepRunner:
 
     def _fresh(self, step: StepToRun) -> FreshFolders | None:
         """The trial's folders to be made by a step whose process is the first of its attempt."""
-        if not step.opens or step.services.have_started:
+        if not step.opens or step.services.have_opened:
             return None
         return self._tools.disk.fresh(step.trial.id, step.attempt)
 

@@ -6,18 +6,37 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchrunner.command import LOOPBACK
+
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
     from benchrunner.events import Observer
     from benchrunner.launchers import Launcher
+    from benchrunner.model import Job
     from benchrunner.places import HostDisk
     from benchrunner.run_parts import Hooks
+    from benchrunner.store.rows import StepRow
     from benchrunner.store.whole import Store
 
 GRACE_S = 10.0
 """Seconds between TERM and KILL: db_bench needs a moment to close a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where services run: beside the steps, or on another host."""
+
+    disk: HostDisk
+    launcher: Launcher
+    host: str | None = None
+    """Its name; ``None``: that of the steps."""
+    address: str = LOOPBACK
+    """On which they listen, and at which steps reach them."""
+    env: Mapping[str, str] | None = None
+    """What the host adds to their environment; ``None``: the same as for steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +49,21 @@ class Tools:
     hooks: Hooks
     observer: Observer
     stop: threading.Event
+    server: ServerPlace | None = None
+    """The other host that some jobs want their services on."""
+
+    def serving(self, job: Job) -> ServerPlace:
+        """Where a job's services run."""
+        if not job.server:
+            return ServerPlace(self.disk, self.launcher)
+        assert self.server is not None  # noqa: S101 - opened for all that name it
+        return self.server
+
+    def launcher_of(self, row: StepRow) -> Launcher:
+        """What started a step run, or is to start it."""
+        if row.host is None or self.server is None:
+            return self.launcher
+        return self.server.launcher
 
 
 class Aside:

@@ -35,7 +35,8 @@ def snapshot(session: Session, sweep: definitions.Sweep, plan: Plan) -> dict[str
     )
     engines = {name: catalog.engine(name) for name in sorted(names_of_engines)}
     tools = {name: catalog.tool(name) for w in workloads.values() for name in tool_names(w)}
-    hosts = {name: catalog.host(name) for name in sweep.hosts}
+    servers = [] if sweep.server is None else [sweep.server]
+    hosts = {name: catalog.host(name) for name in (*sweep.hosts, *servers)}
     return {
         "sweep": sweep.model_dump(mode="json"),
         "workloads": _dumped(workloads),

@@ -24,6 +24,7 @@ from benchrunner.run_parts import Hooks, Side
 from benchrunner.run_steps import InterruptedByUserError
 from benchrunner.store.rows import CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
+from benchrunner.transports import UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from benchrunner.host_session import HostSession
     from benchrunner.model import Artifact, Command, HostFacts, Job
     from benchrunner.run_parts import Subject
+    from benchrunner.server_host import ServerHost
     from benchrunner.session import Session
     from benchrunner.store.rows import EndedStep, StepRow, TrialRow
 
@@ -40,10 +42,20 @@ if TYPE_CHECKING:
 class SweepOnHost:
     """One sweep's unfinished trials on one host."""
 
-    def __init__(self, session: Session, sweep_id: int, stored: StoredSweep, host: HostSession):
+    def __init__(
+        self,
+        session: Session,
+        sweep_id: int,
+        stored: StoredSweep,
+        host: HostSession,
+        server: ServerHost | None = None,
+    ):
+        """Takes the host of the steps, and that of their services where it is another one."""
         self._session = session
         self._sweep_id = sweep_id
         self._host = host
+        self._server = server
+        self._presence = host.presence if server is None else server.presence
         self._stored = stored
         trials = session.store.trials(sweep_id)
         self._ceiling_metrics = self._wanted_ceilings(trials)
@@ -61,8 +73,9 @@ class SweepOnHost:
             around.after, self._leave_memory,
         )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)
+        place = None if server is None else server.place
         self._runner = TrialRunner(
-            session.store, host.disk, host.launcher, hooks, observer, session.stop
+            session.store, host.disk, host.launcher, hooks, observer, session.stop, place
         )
 
     def run(self) -> None:
@@ -81,7 +94,8 @@ class SweepOnHost:
         for trial in self._trials:
             if self._session.stop.is_set():
                 raise InterruptedByUserError("interrupted between two trials")
-            self._host.right.check()
+            for host in self._hosts:
+                host.right.check()
             self._trial(trial)
 
     def _sides(self, trial: TrialRow) -> dict[str, Side]:
@@ -94,17 +108,24 @@ class SweepOnHost:
     def _refuse_strangers(self) -> None:
         """A step can outlive its controller; two at a time would disturb each other."""
         store = self._session.store
+        hosts = {host.name: host for host in self._hosts}
         for row in store.running_steps():
             owner = store.trial(row.trial_id)
-            if owner.sweep_id == self._sweep_id or owner.job.host != self._host.name:
+            host = hosts.get(row.host or owner.job.host)
+            if owner.sweep_id == self._sweep_id or host is None:
                 continue
-            handle = self._host.launcher.find(row.run_dir)
-            if handle is not None and self._host.launcher.poll(handle).state == "running":
+            handle = host.launcher.find(row.run_dir)
+            if handle is not None and host.launcher.poll(handle).state == "running":
                 raise HostBusyError(
-                    f"step {row.step} of sweep {owner.sweep_id} still runs on host "
-                    f"{self._host.name}, left by a controller that is gone",
+                    f"step {row.step} of sweep {owner.sweep_id} still runs on host {host.name}, "
+                    "left by a controller that is gone",
                     f"{self._session.resume_command} goes on with sweep {owner.sweep_id} first",
                 )
+
+    @property
+    def _hosts(self) -> list[HostSession]:
+        """That of the steps, and that of their services."""
+        return [self._host, *([] if self._server is None else [self._server.host])]
 
     def _trial(self, trial: TrialRow) -> None:
         job, store = trial.job, self._session.store
@@ -123,13 +144,17 @@ class SweepOnHost:
             if end is not None:
                 self._end(trial, end, data)
                 return
+        server = self._server if job.server else None
         attempt = store.begin_trial(
             trial.id,
             artifact_id=artifact.id,
             facts_id=self._host.facts.id,
             fence=self._host.right.fence,
+            server=None if server is None else server.seen,
         )
         taints = (*self._host.taints, *without_effect(subject, job, self._host.facts))
+        if server is not None:
+            taints = (*taints, *server.taints)
         if taints and trial.state is TrialState.PLANNED:
             store.add_taints(taints, trial_id=trial.id)
         new_attempt = attempt if trial.state is TrialState.PLANNED else None
@@ -142,7 +167,13 @@ class SweepOnHost:
                 trial.planned(), subject, artifact, new_attempt=known, sides=self._sides(trial)
             )
 
-        self._host.presence.through(go_on)
+        try:
+            self._presence.through(go_on)
+        except (UnreachableError, KeyboardInterrupt) as error:
+            if job.server:  # the host that is there shall not go on for the one that is away
+                why = error.message if isinstance(error, UnreachableError) else "interrupted"
+                self._runner.leave(trial.id, why)
+            raise
 
     def _end(self, trial: TrialRow, end: tuple[TrialState, str], data: Mapping[str, Any]) -> None:
         """Ends a trial of which nothing runs."""
@@ -163,9 +194,12 @@ class SweepOnHost:
     ) -> tuple[TrialState, str] | None:
         """Why a trial that has not begun cannot run here at all."""
         variant = next(v for v in subject.workload.variants if v.name == trial.job.variant)
+        lacks = dict(self._host.lacks)
+        if trial.job.server and self._server is not None:
+            lacks = {**self._server.lacks, **lacks}
         for need in variant.needs:
-            if need in self._host.lacks:
-                return TrialState.SKIPPED, self._host.lacks[need]
+            if need in lacks:
+                return TrialState.SKIPPED, lacks[need]
         tools = [subject.tools[subject.step(name).tool] for name in trial.job.steps]
         if artifact.state != "built" and not any(
             tool.is_free and tool.name != trial.job.engine for tool in tools

@@ -86,7 +86,7 @@ def used_services(workload: Workload, steps: Sequence[str]) -> list[str]:
 
 
 def _is_among(step: Step, names: Sequence[str]) -> bool:
-    if step.each:
+    if step.each and not is_expanded(step):
         return any(name.startswith(f"{step.name}-") for name in names)
     return step.name in names
 

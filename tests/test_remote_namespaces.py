@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from remote_support import RemoteBench, check_settled, ended, remote
+from fault_support import FAKE
+from remote_support import RemoteBench, check_clean, check_settled, ended, remote
+
+from benchrunner.model import StepState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.native
 
@@ -80,3 +84,76 @@ def test_hosts_with_networks_of_their_own_and_a_cable_that_is_pulled(
     ip("link", "set", namespaces[0].cable, "up")
     ended(process)
     check_settled(remote, trials=2)
+
+
+# ---------------------------------------------------------------- from one to the other
+
+BETWEEN = ("10.252.0.1", "10.252.0.2")
+"""Addresses of a cable that only the two namespaces are on."""
+
+
+def connect(namespaces: list[Namespace]) -> None:
+    here, there = (("between", "netns", namespace.name) for namespace in namespaces)
+    ip("link", "add", *here, "type", "veth", "peer", "name", *there)
+    for namespace, address in zip(namespaces, BETWEEN, strict=True):
+        ip("-n", namespace.name, "addr", "add", f"{address}/30", "dev", "between")
+        ip("-n", namespace.name, "link", "set", "between", "up")
+
+
+class Shipped(RemoteBench):
+    """With the shipped catalog."""
+
+    def command(self, *arguments: str) -> list[str]:
+        words = super().command(*arguments)
+        at = words.index("--catalog") if "--catalog" in words else None
+        return words if at is None else words[:at] + words[at + 2 :]
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, cache: Path) -> Iterator[Shipped]:
+    bench = Shipped(tmp_path, cache)
+    with bench.closing:
+        yield bench
+
+
+@pytest.mark.slow
+def test_iperf3_redis_and_http_from_one_host_to_another(
+    namespaces: list[Namespace], shipped: Shipped
+) -> None:
+    connect(namespaces)
+    shipped.add("alpha", place=namespaces[0].place, build="controller")
+    shipped.add("beta", place=namespaces[1].place, service_address=BETWEEN[1])
+    words = ("--only", "net,redis,http", "--host", "alpha", "--server", "beta")
+    done = shipped.run("sweep", "host-numbers", "--scale", "test", *words)
+    assert done.returncode == 0, done.stderr
+    with shipped.store() as store:
+        (trial,) = store.trials()
+        rows = {row.step: row for row in store.step_runs(trial.id)}
+        assert {row.state for row in rows.values()} == {StepState.OK}
+        assert set(rows) == {"net", "redis", "http", "iperf3-server", "redis-server", "nginx"}
+        assert BETWEEN[1] in " ".join(rows["redis-server"].argv)
+        found = store.measurements(rows["net"].id)
+        assert [v for (_, _, _, name), v in found.items() if name == "network_gbit_per_sec"]
+    page = (shipped.data / "pages" / "host-numbers" / "README.md").read_text()
+    assert f"Servers ran on beta, reached from alpha at {BETWEEN[1]}" in page
+    check_clean(shipped)
+
+
+def test_a_server_that_the_clients_cannot_reach(
+    namespaces: list[Namespace], remote: RemoteBench
+) -> None:
+    """It listens on an address that only its own host knows the way to."""
+    ip("-n", namespaces[1].name, "addr", "add", "10.253.0.1/32", "dev", "lo")
+    remote.add("alpha", place=namespaces[0].place)
+    remote.add("beta", place=namespaces[1].place, service_address="10.253.0.1")
+    server: dict[str, Any] = {"SERVER": FAKE / "bin" / "fake_server", "PORT": 23456}
+    done = remote.sweep("fake-served", "--host", "alpha", "--server", "beta", **server)
+    assert done.returncode == 1
+    why = "it is ready on beta, but alpha cannot connect to 10.253.0.1:23456: network is unreach"
+    assert f"service server: failed: {why}" in done.stderr
+    with remote.store() as store:
+        (trial,) = store.trials()
+        states = {row.step: row.state for row in store.step_runs(trial.id)}
+    assert (states["server"], states["ask"]) == (StepState.FAILED, StepState.FAILED)
+    assert (states["ask-again"], states["alone"]) == (StepState.SKIPPED, StepState.OK)
+    check_clean(remote)

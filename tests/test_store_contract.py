@@ -36,7 +36,7 @@ from benchrunner.model import (
     TrialState,
 )
 from benchrunner.store import open_store
-from benchrunner.store.rows import CeilingRow
+from benchrunner.store.rows import CeilingRow, ServerSeen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,6 +96,41 @@ def test_a_sweep_is_stored_whole_and_read_back(store: Store) -> None:
     assert store.trial(trials[0].id) == trials[0]
     assert store.counts_by_state(sweep_id)[TrialState.PLANNED] == 4
     assert [e.what for e in store.events(sweep_id)] == ["sweep-planned"]
+
+
+def test_where_services_ran_is_stored(store: Store) -> None:
+    add_sweep(store, make_job(host="alpha", server="beta"))
+    (trial,) = store.trials()
+    assert (trial.job.server, trial.server_address, trial.server_facts_id) == ("beta", None, None)
+    here, there = replace(FACTS, host="alpha"), replace(FACTS, id="f2", host="beta")
+    for facts in (here, there):
+        store.save_facts(facts)
+        assert store.last_facts(facts.host) is None
+    seen = ServerSeen("f2", "10.0.0.2")
+    store.begin_trial(trial.id, artifact_id=None, facts_id="f1", fence=None, server=seen)
+    store.begin_step(trial.id, "server", 2, COMMAND, "/runs/2", "beta")
+    run_step(store, trial.id)
+    begun = store.trial(trial.id)
+    assert (begun.server_address, begun.server_facts_id) == ("10.0.0.2", "f2")
+    assert {row.step: row.host for row in store.step_runs(trial.id)} == {
+        "server": "beta", "read": None,
+    }  # fmt: skip
+    assert (store.last_facts("alpha"), store.last_facts("beta")) == (here, there)
+
+
+def test_cells_with_servers_elsewhere_are_cells_of_their_own(store: Store) -> None:
+    store.save_facts(replace(FACTS, host="beta"))
+    for server in ("", "beta"):
+        (trial,) = store.trials(add_sweep(store, make_job(server=server)))
+        seen = ServerSeen("f1", "10.0.0.2") if server else None
+        store.begin_trial(trial.id, artifact_id=None, facts_id=None, fence=None, server=seen)
+        run_step(store, trial.id)
+        store.end_trial(trial.id, TrialState.OK)
+    beside, apart = store.page_rows("rocksdb-flash").trials
+    assert (beside.row.job.server, beside.server_facts) == ("", None)
+    assert apart.row.job.server == "beta"
+    assert apart.server_facts is not None
+    assert apart.server_facts.host == "beta"
 
 
 def test_the_same_plan_can_be_swept_every_night(store: Store) -> None:

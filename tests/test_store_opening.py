@@ -197,7 +197,7 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '0999'")
     connection.close()
     before = (tmp_path / "store.db").read_bytes()
-    with pytest.raises(StoreError, match=r"revision 0999.* \(its own is 0002\)") as caught:
+    with pytest.raises(StoreError, match=r"revision 0999.* \(its own is 0003\)") as caught:
         open_store(tmp_path)
     assert caught.value.hint == "upgrade benchrunner; a store is never downgraded"
     assert (tmp_path / "store.db").read_bytes() == before
@@ -344,10 +344,10 @@ def test_an_older_store_is_brought_up_in_one_transaction(
         before = store.trials()
     folder = Path(str(migrate.__file__)).parent / "migrations"
     shutil.copytree(folder, tmp_path / "migrations")
-    second = tmp_path / "migrations" / "versions" / "r0003_colour.py"
-    second.write_text(
+    third = tmp_path / "migrations" / "versions" / "r0004_colour.py"
+    third.write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision = '0003'\ndown_revision = '0002'\n"
+        "revision = '0004'\ndown_revision = '0003'\n"
         "def upgrade():\n"
         "    op.add_column('trial', sa.Column('colour', sa.Text()))\n"
         "    op.execute('UPDATE trial SET colour = state')\n"
@@ -355,30 +355,52 @@ def test_an_older_store_is_brought_up_in_one_transaction(
         "def raise_or_not():\n    raise RuntimeError('half way')\n"
     )
     monkeypatch.setattr(migrate, "__file__", str(tmp_path / "migrate.py"))
-    monkeypatch.setattr("benchrunner.store.engine.REVISIONS", (*REVISIONS, "0003"))
+    monkeypatch.setattr("benchrunner.store.engine.REVISIONS", (*REVISIONS, "0004"))
     with pytest.raises(RuntimeError, match="half way"):
         open_store(tmp_path / "data")
     assert columns(tmp_path / "data")[-1] != "colour"
-    second.write_text(second.read_text().replace("raise RuntimeError('half way')", "pass"))
+    third.write_text(third.read_text().replace("raise RuntimeError('half way')", "pass"))
     with open_store(tmp_path / "data") as store:
         assert store.trials() == before
     assert columns(tmp_path / "data")[-1] == "colour"
 
 
 def test_a_store_of_the_first_schema_keeps_its_ceilings(tmp_path: Path) -> None:
-    open_store(tmp_path).close()
-    connection = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
-    connection.execute("ALTER TABLE ceiling DROP COLUMN block_bytes")
-    connection.execute("UPDATE alembic_version SET version_num = '0001'")
-    connection.execute(
-        "INSERT INTO ceiling (host, device, metric, value, taken_at) "
-        "VALUES ('a', 'b', 'read_iops', 9.0, 1.0)"
-    )
-    connection.close()
+    database = connect(locate(tmp_path), create=True, lock_timeout_s=5)
+    with database.write("migrate") as connection:
+        migrate.upgrade(connection, "0001")
+        connection.exec_driver_sql(
+            "INSERT INTO ceiling (host, device, metric, value, taken_at) "
+            "VALUES ('a', 'b', 'read_iops', 9.0, 1.0)"
+        )
+    database.close()
     with open_store(tmp_path) as store:
         (ceiling,) = store.ceilings("a")
     assert (ceiling.value, ceiling.block_bytes) == (9.0, None)
     assert columns(tmp_path, "ceiling")[-1] == "block_bytes"
+
+
+def test_a_store_of_the_first_revision_keeps_what_it_has(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with open_store(new) as store:
+        run_trial(store, store.trials(add_sweep(store))[0].id)
+        stored = store.trials()
+    database = connect(locate(old), create=True, lock_timeout_s=5)
+    with database.write("migrate") as connection:
+        migrate.upgrade(connection, "0001")
+    database.close()
+    copy = sqlite3.connect(old)
+    copy.execute("ATTACH ? AS new", (str(new),))
+    for table in ("artifact", "host_facts", "job", "sweep", "trial", "step_run"):
+        info = copy.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+        names = ", ".join(f'"{row[0]}"' for row in info)
+        copy.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM new.{table}")  # noqa: S608
+    copy.commit()
+    copy.close()
+    with open_store(old) as store:
+        assert store.trials() == stored
+        assert [row.host for row in store.step_runs(stored[0].id)] == [None]
+    assert differences(str(old)) == []
 
 
 def columns(folder: Path, table: str = "trial") -> list[str]:

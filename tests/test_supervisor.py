@@ -1210,14 +1210,33 @@ def test_somebody_else_s_answer_is_told_from_the_run_s(
     assert (answer["answers"], answer["state"], answer["pid"]) == (True, "finished", os.getpid())
 
 
+def test_a_port_of_another_address_is_another_port(supervisor: Supervisor, tmp_path: Path) -> None:
+    run, port = tmp_path / "run", free_port()
+    there = [str(port), "--address", "127.0.0.2"]
+    assert supervisor.start(run, serve(port, host="127.0.0.2")).returncode == 0
+    wait = ["--wait", *there, "--run-dir", str(run), "--timeout", str(PATIENCE_S)]
+    assert asked(supervisor, *wait)["answers"]
+    assert asked(supervisor, "--reach", *there)["answers"]
+    assert not asked(supervisor, "--free", *there)["free"]
+    assert asked(supervisor, "--free", str(port))["free"]
+    supervisor.stop(run)
+    nobody = asked(supervisor, "--reach", *there, "--timeout", "0.1")
+    assert nobody["waited_s"] >= 0.1
+    assert (nobody["answers"], nobody["error"]) == (False, "Connection refused")
+    foreign = asked(supervisor, "--free", str(port), "--address", "192.0.2.1")
+    assert foreign["error"] == "Cannot assign requested address"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "port: needs --free N or --wait N"),
+        ([], "port: needs --free N, --wait N or --reach N"),
         (["--free", "0"], "--free: '0' is not a port: a number from 1 to 65535"),
         (["--free", "65536"], "--free: '65536' is not a port: a number from 1 to 65535"),
         (["--wait", "8x", "--run-dir", "r"], "--wait: '8x' is not a port"),
-        (["--free", "80", "--wait", "80"], "port: one of --free and --wait, once"),
+        (["--free", "80", "--wait", "80"], "port: one of --free, --wait and --reach, once"),
+        (["--reach", "80", "--run-dir", "r"], "port --reach: takes no --run-dir"),
+        (["--free", "80", "--address", "::1"], "--address: '::1' is not an IPv4 address"),
         (["--wait", "80"], "port --wait: needs --run-dir"),
         (["--free", "80", "--run-dir", "r"], "port --free: takes no --run-dir"),
         (["--free"], "--free needs a value"),

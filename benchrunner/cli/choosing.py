@@ -108,6 +108,13 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Host to run on; repeatable.  [default: local]",
     ),
     click.option(
+        "--server",
+        metavar="NAME",
+        shell_complete=completing.hosts,
+        help="Host that runs the servers (redis-server, iperf3, ...) of the clients on --host.  "
+        "[default: the same host, over loopback]",
+    ),
+    click.option(
         "--spread/--each",
         default=None,
         help="Divide the jobs over the hosts, or run all of them on each.  [default: each]",
@@ -193,6 +200,7 @@ def _given(catalog: Catalog, base: dict[str, Any], chosen: dict[str, Any]) -> di
         ("scale", chosen["scale"]),
         ("only", comma_list(chosen["only"])),
         ("hosts", list(chosen["hosts"])),
+        ("server", chosen["server"]),
         ("repeat", chosen["repeat"]),
         ("order", chosen["order"]),
         ("policy", chosen["policy"]),

@@ -82,7 +82,8 @@ def _as_data(prepared: Prepared) -> dict[str, Any]:
                 "id": trial.id, "position": trial.position, "repetition": trial.repetition,
                 "workload": trial.job.workload, "engine": trial.job.engine,
                 "version": trial.job.version, "source": trial.job.source.ref,
-                "variant": trial.job.variant, "host": trial.job.host, "axes": dict(trial.job.axes),
+                "variant": trial.job.variant, "host": trial.job.host,
+                "server": trial.job.server or None, "axes": dict(trial.job.axes),
                 "steps": list(trial.job.steps),
             }
             for trial in plan.trials
@@ -119,6 +120,8 @@ def _print(prepared: Prepared, catalog: Catalog) -> None:
         click.echo(f"time: {time}, builds not counted")
     else:
         click.echo(f"disk: {disk} at once; memory: {memory}; time: {time}, builds not counted")
+    for server in dict.fromkeys(t.job.server for t in plan.trials if t.job.server):
+        click.echo(f"servers run on {server}, their clients on {plan.trials[0].job.host}")
     for what, why in plan.skipped:
         click.echo(f"left out: {what}: {why}")
     for obstacle in prepared.obstacles:

@@ -61,7 +61,8 @@ def _trials(store: Store, row: SweepRow, *, as_json: bool) -> None:
         data = [
             {"trial": t.id, "position": t.position, "workload": t.job.workload,
              "version": t.job.version, "variant": t.job.variant, "host": t.job.host,
-             "repetition": t.repetition, "state": t.state.value, "reason": t.reason,
+             "server": t.job.server or None, "repetition": t.repetition,
+             "state": t.state.value, "reason": t.reason,
              "started_at": t.started_at, "ended_at": t.ended_at}
             for t in trials
         ]  # fmt: skip
@@ -71,7 +72,8 @@ def _trials(store: Store, row: SweepRow, *, as_json: bool) -> None:
     click.echo(f"  {' '.join(row.command_line)}")
     for t in trials:
         job = t.job
-        what = f"{job.workload} {job.version} {job.variant} {job.host} #{t.repetition}"
+        place = f"{job.host} (servers on {job.server})" if job.server else job.host
+        what = f"{job.workload} {job.version} {job.variant} {place} #{t.repetition}"
         line = f"{t.position:>4}  {what}"
         click.echo(f"{line:<60} {t.state.value}" + (f": {t.reason}" if t.reason else ""))
         if t.state.value == "running":

@@ -87,6 +87,11 @@ class Host(Definition):
         ["client", "server"],
         description="client: it runs the steps of workloads; server: their services",
     )
+    service_address: str = Field(
+        "",
+        description="name or IPv4 address at which clients on other hosts reach services here, and "
+        "on which these listen (--server); empty: where SSH finds the host",
+    )
     limits: HostLimits = Field(HostLimits(), description="what a sweep may take there")
     build: Literal["host", "controller"] = Field(
         "host",

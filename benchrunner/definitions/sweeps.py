@@ -23,6 +23,11 @@ class Sweep(Definition):
         None, description="what becomes of the database between steps; default: the workload's"
     )
     hosts: list[Name] = Field(["local"], description="hosts to run on")
+    server: Name | None = Field(
+        None,
+        description="host that runs the services, and the one host of `hosts` their clients; "
+        "default: both run on the same host, over its loopback",
+    )
     spread: bool = Field(
         default=False,
         description="divide the jobs over the hosts, which must be of one facts class, instead of "

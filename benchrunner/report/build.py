@@ -17,7 +17,16 @@ from benchrunner.report.format import clean, fill, param_text
 from benchrunner.report.lines import line_metrics, line_tables
 from benchrunner.report.lookup import step_outcome, values_of, varying
 from benchrunner.report.order import ordered_cells
-from benchrunner.report.sections import build_lines, commands, flag_tables, metric_views, provenance
+from benchrunner.report.sections import (
+    build_lines,
+    commands,
+    flag_tables,
+    metric_views,
+    provenance,
+    server_line,
+    server_lines,
+    steps_with_services,
+)
 from benchrunner.report.tables import build_tables
 from benchrunner.report.view import AppendixView, ContentView, PageView, PartView, TestView
 
@@ -77,7 +86,10 @@ def build_page(data: ReportData) -> PageView:
         contents=tuple(contents),
         hosts=tuple(host_view(data, host) for host in _hosts(data)),
         builds=build_lines(newest_first(data), data.engine_titles),
-        setup=tuple(fill(line, data.params, {}) for line in data.workload.page.setup),
+        setup=(
+            *(fill(line, data.params, {}) for line in data.workload.page.setup),
+            *server_lines(data),
+        ),
         params=tuple((name, param_text(value)) for name, value in data.params.items()),
         tests=tests,
         appendix=appendix,
@@ -172,10 +184,22 @@ def _group(
         anchor=anchor,
         command="",
         commands=commands(newest_first(data), steps, data.engine_titles),
-        paragraphs=(),
+        paragraphs=_over_network(data, steps),
         tables=tuple(tables),
         charts=tuple(chart for family in own for _, chart in _charts(data, family)),
     )
+
+
+def _over_network(data: ReportData, steps: Sequence[str]) -> tuple[str, ...]:
+    """What a section says when servers of its steps ran on another host."""
+    needy = steps_with_services(data.workload).intersection(steps)
+    lines = {
+        server_line(cell, trial): None
+        for cell in data.cells
+        for trial in cell.trials
+        if cell.server and needy.intersection(trial.steps)
+    }
+    return tuple(f"{line}: what is measured includes the network between them." for line in lines)
 
 
 def _tables_of(data: ReportData, family: Family) -> tuple[TableDefinition, ...]:

@@ -12,7 +12,7 @@ from benchrunner.errors import ConfigurationError
 from benchrunner.report.families import find_family
 from benchrunner.report.format import median, metric_text, version_key
 from benchrunner.report.labels import axis_label, chart_title, taint_note
-from benchrunner.report.lookup import part_text, step_outcome, values_of, varying
+from benchrunner.report.lookup import part_text, place_text, step_outcome, values_of, varying
 from benchrunner.report.order import ordered_cells
 from benchrunner.report.staircase import staircase
 from benchrunner.report.tables import find_metric
@@ -193,7 +193,7 @@ def _percentiles(data: ReportData, chart: ChartDefinition, step: Step) -> ChartV
 
 def _place(cell: Cell, key: str) -> tuple[str, str]:
     """What a line is told apart by beside its version: numbers of two hosts never look alike."""
-    return part_text(cell, key), cell.host
+    return part_text(cell, key), place_text(cell)
 
 
 def _places(data: ReportData, key: str) -> list[tuple[str, str]]:

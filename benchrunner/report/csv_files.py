@@ -15,7 +15,7 @@ from benchrunner.report.build import named_tables
 from benchrunner.report.families import find_family
 from benchrunner.report.format import median
 from benchrunner.report.lines import line_rows
-from benchrunner.report.lookup import step_outcome
+from benchrunner.report.lookup import has_servers, step_outcome
 from benchrunner.report.order import ordered_cells
 from benchrunner.report.tables import Column, resolve_columns, table_lines
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchrunner.report.input import Cell, ReportData
 
 Row = tuple[object, ...]
-_ORDER = ("engine", "version", "variant", "host")
+_ORDER = ("engine", "version", "variant", "host", "server")
 
 
 def csv_texts(data: ReportData) -> dict[str, str]:
@@ -47,6 +47,7 @@ def csv_texts(data: ReportData) -> dict[str, str]:
             "version",
             "variant",
             "host",
+            *_servers(data),
             *_axes(data),
             *([family.parameter] if family.parameter else []),
             "n",
@@ -56,13 +57,14 @@ def csv_texts(data: ReportData) -> dict[str, str]:
         )
         texts[f"{name}.csv"] = _text(head, _table_rows(data, table, columns, family))
     if data.workload.page.lines:
-        head = ("group", "table", "line", "host", "metric", "title", "unit", "n", "median", "low",
-                "high", "spread_pct", "published", "state")  # fmt: skip
+        head = ("group", "table", "line", "host", *_servers(data), "metric", "title", "unit", "n",
+                "median", "low", "high", "spread_pct", "published", "state")  # fmt: skip
         texts["lines.csv"] = _text(head, line_rows(data))
     head = ("file", "column", "metric", "title", "unit", "better", "step", "phase", "role", "text")
     texts["columns.csv"] = _text(head, meanings)
     head = (
-        *("workload", "engine", "version", "variant", "host", *_axes(data), "trial", "repetition"),
+        *("workload", "engine", "version", "variant", "host", *_servers(data), *_axes(data)),
+        *("trial", "repetition"),
         *("step", "phase", "run", "role", "metric", "unit", "value", "taints", "state"),
     )
     texts["measurements.csv"] = _text(head, _measurement_rows(data))
@@ -75,6 +77,11 @@ def _text(head: Sequence[str], rows: Iterable[Row]) -> str:
     writer.writerow(head)
     writer.writerows(tuple("" if value is None else value for value in row) for row in rows)
     return target.getvalue()
+
+
+def _servers(data: ReportData) -> tuple[str, ...]:
+    """The column of the services' host, where that is another one anywhere on the page."""
+    return ("server",) if has_servers(data.cells) else ()
 
 
 def _axes(data: ReportData) -> tuple[str, ...]:
@@ -119,7 +126,8 @@ def _table_rows(
 
 def _coordinates(data: ReportData, cell: Cell) -> Row:
     axes = (cell.axes.get(name) for name in _axes(data))
-    return (cell.engine, cell.version, cell.variant, cell.host, *axes)
+    server = (cell.server,) * len(_servers(data))
+    return (cell.engine, cell.version, cell.variant, cell.host, *server, *axes)
 
 
 def _measurement_rows(data: ReportData) -> Iterator[Row]:

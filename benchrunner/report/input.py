@@ -58,11 +58,13 @@ class TrialView:
     reason: str = ""
     artifact: Artifact | None = None
     steps: Mapping[str, StepView] = field(default_factory=dict)
+    server_address: str | None = None
+    """At which its steps reached their services, where these ran on another host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """All trials of one engine version, variant, host and set of axis values."""
+    """All trials of one engine version, variant, host, server and set of axis values."""
 
     engine: str
     version: str
@@ -70,6 +72,8 @@ class Cell:
     host: str
     axes: Mapping[str, Any] = field(default_factory=dict)
     trials: tuple[TrialView, ...] = ()
+    server: str = ""
+    """Host of the services; empty: the same as that of the steps."""
 
 
 @dataclass(frozen=True, slots=True)

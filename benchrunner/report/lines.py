@@ -13,7 +13,13 @@ from benchrunner.definitions import LineColumn
 from benchrunner.report.families import find_family
 from benchrunner.report.format import fill, median, metric_text
 from benchrunner.report.labels import axis_label
-from benchrunner.report.lookup import Outcome, find_value, step_outcome
+from benchrunner.report.lookup import (
+    Outcome,
+    find_value,
+    has_servers,
+    place_text,
+    step_outcome,
+)
 from benchrunner.report.marks import marks_of
 from benchrunner.report.order import ordered_cells
 from benchrunner.report.view import DASH, CellView, ColumnView, RowView, TableView
@@ -94,11 +100,12 @@ def line_rows(data: ReportData) -> Iterator[tuple[object, ...]]:
             title = fill(line.title, data.params, {})
             for cell, figures in zip(cells, _figures(data, table, line, cells), strict=True):
                 state = _outcome(data, cell, line)
+                place = (cell.host, cell.server) if has_servers(cells) else (cell.host,)
                 for figure in figures:
                     metric = data.metrics[figure.metric]
                     low, high = min(figure.values, default=None), max(figure.values, default=None)
                     yield (
-                        table.group, table.title, title, cell.host, figure.metric, metric.title,
+                        table.group, table.title, title, *place, figure.metric, metric.title,
                         metric.unit, len(figure.values), median(figure.values), low, high,
                         figure.spread_pct, line.published,
                         "ok" if state and state.steps else state.label if state else "",
@@ -106,8 +113,8 @@ def line_rows(data: ReportData) -> Iterator[tuple[object, ...]]:
 
 
 def _cells(data: ReportData) -> tuple[Cell, ...]:
-    """What ran, beside each other: a host each, unless versions or variants differ too."""
-    return ordered_cells(data.cells, ("host", "version", "variant"), data.workload)
+    """What ran, beside each other: a host each, unless servers, versions or variants differ too."""
+    return ordered_cells(data.cells, ("host", "server", "version", "variant"), data.workload)
 
 
 def _outcome(data: ReportData, cell: Cell, line: LineDefinition) -> Outcome | None:
@@ -237,10 +244,11 @@ def _named(cell: Cell, cells: Sequence[Cell]) -> str:
     """What tells a cell from those beside it."""
     words = [
         str(getattr(cell, name))
-        for name in ("host", "version", "variant")
+        for name in ("version", "variant")
         if len({getattr(one, name) for one in cells}) > 1
     ]
-    return " ".join(words) or cell.host
+    several = len({place_text(one) for one in cells}) > 1
+    return " ".join([*([place_text(cell)] if several else []), *words]) or cell.host
 
 
 def _was_skipped(data: ReportData, cells: Sequence[Cell], line: LineDefinition) -> bool:

@@ -92,8 +92,8 @@ def values_of(
 
 
 def varying(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return what tells cells apart besides version and variant: engine, host, names of axes."""
-    seen: dict[str, set[str]] = {"engine": set(), "host": set()}
+    """Return what tells cells apart besides version and variant: engine, hosts, names of axes."""
+    seen: dict[str, set[str]] = {"engine": set(), "host": set(), "server": set()}
     for cell in cells:
         for name in cell.axes:
             seen.setdefault(name, set())
@@ -103,8 +103,20 @@ def varying(cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(name for name, values in seen.items() if len(values) > 1)
 
 
+def has_servers(cells: Iterable[Cell]) -> bool:
+    """Return whether services of any cell ran on another host than its steps."""
+    return any(cell.server for cell in cells)
+
+
+def place_text(cell: Cell) -> str:
+    """Return where a cell ran: ``alpha``, or ``alpha, servers on beta``."""
+    return ", ".join(filter(None, (cell.host, part_text(cell, "server"))))
+
+
 def part_text(cell: Cell, name: str) -> str:
     """Return one coordinate of a cell as text: ``engine``, ``version``, ``host`` or an axis."""
+    if name == "server":
+        return f"servers on {cell.server}" if cell.server else ""
     if name in ("engine", "version", "variant", "host"):
         return str(getattr(cell, name))
     value = cell.axes.get(name)

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, cast
 from benchrunner.model import StepState
 from benchrunner.report.facts import flattened
 from benchrunner.report.format import clean, safe_name
+from benchrunner.report.lookup import place_text
 from benchrunner.report.sections import command_text
 from benchrunner.report.view import DASH
 
@@ -84,7 +85,10 @@ class TrialPage:
 
 def trial_page(data: ReportData, cell: Cell, trial: TrialView) -> TrialPage:
     """Return the raw page of one trial; reads what its processes printed."""
-    title = f"{cell.engine} {cell.version} {cell.variant} on {cell.host}"
+    title = f"{cell.engine} {cell.version} {cell.variant} on {place_text(cell)}"
+    facts = [*flattened(data.host_facts.get(cell.host, {}))]
+    if cell.server:
+        facts += flattened(data.host_facts.get(cell.server, {}), cell.server)
     axes = "".join(f", {name} {value}" for name, value in cell.axes.items())
     return TrialPage(
         id=trial.id,
@@ -92,7 +96,7 @@ def trial_page(data: ReportData, cell: Cell, trial: TrialView) -> TrialPage:
         state=trial.state.value,
         reason=trial.reason,
         artifact=_artifact(trial),
-        facts=tuple(flattened(data.host_facts.get(cell.host, {}))),
+        facts=tuple(facts),
         steps=tuple(_step_page(data, trial.id, name, step) for name, step in trial.steps.items()),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from benchrunner.report.lookup import place_text
 from benchrunner.report.tables import find_metric
 from benchrunner.report.view import (
     DASH,
@@ -19,8 +20,9 @@ from benchrunner.report.view import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from benchrunner.definitions import Workload
     from benchrunner.model import Artifact, FlagNote
-    from benchrunner.report.input import Cell, ReportData, StepView
+    from benchrunner.report.input import Cell, ReportData, StepView, TrialView
 
 _SHORT_SHA = 12
 _LONGEST_FLAGS = 48
@@ -55,7 +57,7 @@ def commands(
     for cell in cells:
         if any(_argv_of(cell, step) for step in steps):
             versions.setdefault(cell.engine, cell.version)
-    several = len({cell.host for cell in cells}) > 1
+    several = len({place_text(cell) for cell in cells}) > 1
     found: dict[str, list[str]] = {}
     for cell in cells:
         if cell.version == versions.get(cell.engine):
@@ -63,7 +65,7 @@ def commands(
                 text = _argv_of(cell, step)
                 label = f"{titles.get(cell.engine, cell.engine)} " if len(versions) > 1 else ""
                 label += f"{cell.version} {cell.variant}"
-                label += f" on {cell.host}" if several else ""
+                label += f" on {place_text(cell)}" if several else ""
                 label += f" {step}" if len(steps) > 1 else ""
                 if text and label not in found.setdefault(text, []):
                     found[text].append(label)
@@ -76,6 +78,31 @@ def _argv_of(cell: Cell, step_name: str) -> str:
         if step is not None and step.argv:
             return command_text(step.argv, step.env)
     return ""
+
+
+def server_lines(data: ReportData) -> tuple[str, ...]:
+    """Return in words where the servers of a page ran, one line for each pair of hosts."""
+    lines: dict[str, None] = {}
+    needy = steps_with_services(data.workload)
+    several = len({cell.host for cell in data.cells}) > 1
+    for cell in sorted(data.cells, key=place_text):
+        if not cell.server and any(needy.intersection(trial.steps) for trial in cell.trials):
+            on = f" on {cell.host}" if several else ""
+            lines[f"Servers ran beside their clients{on}, reached over loopback"] = None
+        for trial in cell.trials if cell.server else ():
+            lines[server_line(cell, trial)] = None
+    return tuple(lines)
+
+
+def steps_with_services(workload: Workload) -> set[str]:
+    """Return the names of the steps that need a server."""
+    return {step.name for step in workload.steps if step.services}
+
+
+def server_line(cell: Cell, trial: TrialView) -> str:
+    """Return in words where the servers of a trial ran."""
+    at = f" at {trial.server_address}" if trial.server_address else ""
+    return f"Servers ran on {cell.server}, reached from {cell.host}{at}"
 
 
 def provenance(cells: Sequence[Cell], titles: Mapping[str, str]) -> TableView:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchrunner.report.format import median
 from benchrunner.report.labels import axis_label, chart_title, taint_note
 from benchrunner.report.lines import blocks, cache_bytes
-from benchrunner.report.lookup import find_value, step_outcome
+from benchrunner.report.lookup import find_value, place_text, step_outcome
 from benchrunner.report.order import ordered_cells
 from benchrunner.report.tables import find_metric
 from benchrunner.report.view import ChartView, PointView, SeriesView
@@ -26,12 +26,13 @@ _KINDS = ("L1d", "L2", "L3")
 def staircase(data: ReportData, chart: ChartDefinition, family: Family) -> ChartView:
     """Return the chart: a line for each host and pattern of phases."""
     metric = find_metric(data.metrics, chart.metric, f"A chart of step {chart.step!r}")
-    cells = ordered_cells(data.cells, ("host", "version", "variant"), data.workload)
+    cells = ordered_cells(data.cells, ("host", "server", "version", "variant"), data.workload)
     lines: list[SeriesView] = []
     for color, cell in enumerate(cells):
         for dash, pattern in enumerate(chart.phases):
             points = _points(cell, family, chart.metric, pattern)
-            label = " ".join(filter(None, (cell.host if len(cells) > 1 else "", _word(pattern))))
+            place = place_text(cell) if len(cells) > 1 else ""
+            label = " ".join(filter(None, (place, _word(pattern))))
             if points:
                 lines.append(SeriesView(label, points, color=color, dash=dash))
     title = chart_title(data, chart, family.name, f"{metric.title} by block size")

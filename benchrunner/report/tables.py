@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from benchrunner.report.footnotes import Footnotes
     from benchrunner.report.input import Cell, ReportData
 
-_KEY_TITLES = {"version": "Version", "variant": "Opts", "host": "Host", "engine": "Engine"}
+_KEY_TITLES = {"version": "Version", "variant": "Opts", "host": "Host", "engine": "Engine",
+               "server": "Servers on"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ def _row(data: ReportData, line: Line, layout: _Layout, notes: Footnotes) -> Row
 
 
 def _key_text(data: ReportData, line: Line, name: str) -> str:
-    text = line.text(name)
+    text = line.cell.server if name == "server" else line.text(name)
     return (data.engine_titles.get(text, text) if name == "engine" else text) or DASH
 
 

@@ -43,6 +43,7 @@ def job_values(job: Job) -> dict[str, Any]:
         "steps": list(job.steps),
         "policy": job.policy,
         "as_shipped": job.as_shipped,
+        "server": job.server,
     }
 
 
@@ -62,6 +63,7 @@ def to_job(row: Row) -> Job:
         steps=tuple(row.steps),
         policy=row.policy,
         as_shipped=row.as_shipped,
+        server=row.server,
     )
 
 
@@ -147,6 +149,8 @@ def to_trial(row: Row, job: Job) -> TrialRow:
         fence=row.fence,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        server_address=row.server_address,
+        server_facts_id=row.server_facts_id,
     )
 
 

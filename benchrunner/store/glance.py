@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FILE_NAME = "store.db"
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every schema revision this code can open, oldest first; the last is the current one."""
 
 _SWEEPS = "SELECT id, name, created_at FROM sweep ORDER BY id DESC LIMIT ?"

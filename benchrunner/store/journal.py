@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from benchrunner.model import Command, Handle
-    from benchrunner.store.rows import StepEnd
+    from benchrunner.store.rows import ServerSeen, StepEnd
 
 BEGIN_FROM = (TrialState.PLANNED, TrialState.RUNNING)
 END_FROM_PLANNED = (TrialState.SKIPPED, TrialState.FAILED)
@@ -61,7 +61,13 @@ class Journal(StoreBase):
     """Writes down what happens to trials while it happens."""
 
     def begin_trial(
-        self, trial_id: str, *, artifact_id: str | None, facts_id: str | None, fence: int | None
+        self,
+        trial_id: str,
+        *,
+        artifact_id: str | None,
+        facts_id: str | None,
+        fence: int | None,
+        server: ServerSeen | None = None,
     ) -> int:
         """Makes a planned trial ours, or one that a dead controller left running.
 
@@ -73,6 +79,7 @@ class Journal(StoreBase):
             artifact_id: What it runs; stored before.
             facts_id: Where it runs; stored before.
             fence: Of the lease held on its host; ``None`` only where no lease is used.
+            server: The host of its services, where that is another one.
 
         Raises:
             StoreError: It has ended, another controller runs it, or the lease is not ours.
@@ -92,6 +99,8 @@ class Journal(StoreBase):
                 "facts_id": facts_id,
                 "fence": fence,
                 "started_at": row.started_at if adopted else self._clock(),
+                "server_address": None if server is None else server.address,
+                "server_facts_id": None if server is None else server.facts_id,
             }
             connection.execute(_UPDATE_TRIAL, {"the_id": trial_id, **values})
             detail = {"fence": fence, "attempt": row.attempt, "artifact": artifact_id}
@@ -157,11 +166,18 @@ class Journal(StoreBase):
             return TrialState(_trial(connection, trial_id).state)
 
     def begin_step(
-        self, trial_id: str, step: str, position: int, command: Command, run_dir: str
+        self,
+        trial_id: str,
+        step: str,
+        position: int,
+        command: Command,
+        run_dir: str,
+        host: str | None = None,
     ) -> int:
         """Writes down a step before its process starts, and returns the step run's number.
 
-        The run folder is known from here on, so that whoever comes later can find the process.
+        The run folder is known from here on, so that whoever comes later can find the process;
+        it is on ``host``, if that is another than the job's.
 
         Raises:
             StoreError: The step was begun already in this attempt, or the trial is not ours.
@@ -180,6 +196,7 @@ class Journal(StoreBase):
                 "env": dict(command.env),
                 "flags": [asdict(note) for note in command.flags],
                 "run_dir": run_dir,
+                "host": host,
                 "started_at": self._clock(),
             }
             done = connection.execute(_INSERT_STEP, values)

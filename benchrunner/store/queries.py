@@ -173,8 +173,8 @@ class Queries(Records, Results):
     ) -> PageData:
         """The newest ended trials of every cell of a workload, with all that a page shows.
 
-        A cell is (engine, version, variant, host, scale, axes). All its repetitions come from one
-        sweep: the newest, among ``sweep_ids`` if given, in which a trial of it has ended.
+        A cell is (engine, version, variant, host, server, scale, axes). All its repetitions come
+        from one sweep: the newest, among ``sweep_ids`` if given, in which a trial of it has ended.
         """
         with self._database.read() as connection:
             newest = _newest_sweeps(connection, _newest(workload, sweep_ids, host, scale))
@@ -185,7 +185,7 @@ class Queries(Records, Results):
             tainted = _taints(connection, taint.c.step_run_id, step_ids)
             trial_taints = _taints(connection, taint.c.trial_id, [row.id for row in rows])
         artifacts = self._artifacts(_known(row.artifact_id for row in rows))
-        facts = self._facts(_known(row.facts_id for row in rows))
+        facts = self._facts(_known(i for row in rows for i in (row.facts_id, row.server_facts_id)))
         return PageData(
             tuple(
                 PageTrial(
@@ -197,6 +197,7 @@ class Queries(Records, Results):
                     artifact=artifacts.get(row.artifact_id or ""),
                     facts=facts.get(row.facts_id or ""),
                     taints=trial_taints[row.id],
+                    server_facts=facts.get(row.server_facts_id or ""),
                 )
                 for row in rows
             )
@@ -261,8 +262,8 @@ def _newest(
     if sweep_ids is not None:
         newest = newest.where(trial.c.sweep_id.in_(sweep_ids))
     statement = select(
-        job.c.id, job.c.engine, job.c.version, job.c.variant, job.c.host, job.c.scale,
-        job.c.axes_key, newest.scalar_subquery().label("newest"),
+        job.c.id, job.c.engine, job.c.version, job.c.variant, job.c.host, job.c.server,
+        job.c.scale, job.c.axes_key, newest.scalar_subquery().label("newest"),
     ).where(job.c.workload == workload)  # fmt: skip
     if host is not None:
         statement = statement.where(job.c.host == host)
@@ -296,7 +297,7 @@ def _page_trials(connection: Connection, newest: Mapping[str, int]) -> list[Tria
     trials.sort(key=lambda row: (row.repetition, row.position))
     trials.sort(key=lambda row: (row.job.variant, version_key(axes_key(row.job.axes))))
     trials.sort(key=lambda row: version_key(row.job.version), reverse=True)
-    trials.sort(key=lambda row: (row.job.engine, row.job.host, row.job.scale))
+    trials.sort(key=lambda row: (row.job.engine, row.job.host, row.job.server, row.job.scale))
     return trials
 
 

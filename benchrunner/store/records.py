@@ -151,16 +151,18 @@ class Records(StoreBase):
 
     def last_facts(self, host: str) -> HostFacts | None:
         """Those under which a trial was last begun on a host; ``None`` before the first one."""
-        statement = (
-            select(trial.c.facts_id)
+        seen = ((job.c.host, trial.c.facts_id), (job.c.server, trial.c.server_facts_id))
+        newest = [
+            select(trial.c.sweep_id, trial.c.started_at, facts_id)
             .join(job, job.c.id == trial.c.job_id)
-            .where(job.c.host == host, trial.c.facts_id.is_not(None))
+            .where(role == host, facts_id.is_not(None))
             .order_by(trial.c.sweep_id.desc(), trial.c.started_at.desc())
             .limit(1)
-        )
+            for role, facts_id in seen
+        ]
         with self._database.read() as connection:
-            found = connection.execute(statement).scalar()
-        return None if found is None else self.facts(found)
+            rows = [row for s in newest for row in connection.execute(s)]
+        return self.facts(max(rows, key=lambda row: (row[0], row[1] or 0.0))[2]) if rows else None
 
     def add_ceiling(self, value: CeilingRow) -> None:
         """Stores what a host's device can do; its step run tells the workload and step."""

@@ -71,10 +71,23 @@ class TrialRow:
     fence: int | None
     started_at: float | None
     ended_at: float | None
+    server_address: str | None = None
+    """At which clients reached the host of the services, where that is another one."""
+    server_facts_id: str | None = None
 
     def planned(self) -> PlannedTrial:
         """The trial as a plan lists it, under its stored id."""
         return PlannedTrial(self.id, self.job, self.repetition, self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSeen:
+    """The host of a trial's services, where it is another than that of its steps."""
+
+    facts_id: str
+    """Stored before."""
+    address: str
+    """At which clients reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +124,8 @@ class StepRow:
     facts: Mapping[str, str]
     superseded: bool
     """Belongs to an attempt that was started again; kept, not shown."""
+    host: str | None = None
+    """Where it ran, if not on the host of its job: a service of another host."""
 
 
 class EndedStep(Protocol):
@@ -207,6 +222,7 @@ class PageTrial:
     artifact: Artifact | None
     facts: HostFacts | None
     taints: tuple[Taint, ...] = ()
+    server_facts: HostFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

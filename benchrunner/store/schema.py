@@ -139,6 +139,7 @@ job = Table(
     _json("steps"),
     _text("policy"),
     Column("as_shipped", Boolean, nullable=False),
+    _text("server", server_default=""),
     Index(None, "workload", "host", "scale"),
 )
 
@@ -158,6 +159,8 @@ trial = Table(
     Column("fence", BigInteger),
     _time("started_at"),
     _time("ended_at"),
+    Column("server_address", PlainText),
+    Column("server_facts_id", PlainText, _to("host_facts")),
     UniqueConstraint("sweep_id", "position"),
     UniqueConstraint("sweep_id", "job_id", "repetition"),
     Index(None, "sweep_id", "state"),
@@ -194,6 +197,7 @@ step_run = Table(
     _json_or_null("problems"),
     _json_or_null("facts"),
     Column("superseded", Boolean, nullable=False, server_default=false()),
+    Column("host", PlainText),
     UniqueConstraint("trial_id", "attempt", "step"),
 )
 
