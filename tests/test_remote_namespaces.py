@@ -55,7 +55,9 @@ class Namespace:
         ip(*inside, "link", "set", "lo", "up")
 
     def remove(self) -> None:
-        subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
+        # The cable by itself: the kernel takes its time with what is in a namespace.
+        for words in (("link", "del", self.cable), ("netns", "del", self.name)):
+            subprocess.run(["ip", *words], check=False, capture_output=True)
 
 
 @pytest.fixture
