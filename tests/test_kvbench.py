@@ -359,6 +359,34 @@ def test_bad_arguments_get_one_line(kvbench: Driver, arguments: list[str], messa
     assert ran.stderr.count("\n") == 1
 
 
+def test_large_values_of_sqlite_fit_in_pages_with_integer_keys(
+    kvbench: Driver, tmp_path: Path
+) -> None:
+    """The source's file of a million rows of 1000 bytes has 1,026,584,576 bytes."""
+    if "sqlite" not in kvbench.engines:
+        pytest.skip("the library of sqlite is not installed")
+    rows = ["--num=2000", "--key_size=8", "--value_size=1000", "--batch_size=100"]
+    integer = "--engine_opt=keys=integer"
+    everything = (
+        "fillseqbatch,stats,readseq,readreverse,readrandom,readmissing,seekrandom,overwrite,"
+        "readwhilewriting,deleterandom"
+    )
+    ran = kvbench.good("sqlite", tmp_path / "db", everything, *rows, integer)
+    found = {m.metric: m.value for m in parse_db_bench([ran.stdout]).measurements}
+    assert 2000 * 1024 < found["file_size_bytes"] < 2000 * 1040
+    reads = {one["phase"]: (one["found_count"], one["asked_count"]) for one in ran.phases}
+    assert reads["readrandom"] == (2000, 2000)
+    assert reads["readmissing"] == (0, 2000)
+    assert reads["seekrandom"] == (2000, 2000)
+    refused = kvbench(
+        "--engine=sqlite", f"--db={tmp_path / 'new'}", "--benchmarks=fillseq", integer
+    )  # fmt: skip
+    assert (refused.code, refused.stderr) == (
+        2, "kvbench: keys=integer needs --key_size=8, not 16\n",
+    )  # fmt: skip
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_bad_engine_setting_gets_one_line(kvbench: Driver, tmp_path: Path) -> None:
     base = ["--benchmarks=fillseq", "--engine=lmdb", f"--db={tmp_path / 'db'}"]
     ran = kvbench(*base, "--engine_opt=writemap=often")

@@ -74,10 +74,20 @@ void Database::open(bool create, bool sync) {
 
 void Database::create(bool sync) {
   close();
-  if (on_disk()) {
-    clear();
+  if (!on_disk()) {
+    open(true, sync);
+    return;
   }
-  open(true, sync);
+  const bool was_there = fs::exists(settings_.path);
+  clear();
+  try {
+    open(true, sync);
+  } catch (const UsageError&) {
+    if (!was_there) {  // what cannot be asked for leaves nothing behind
+      fs::remove_all(settings_.path);
+    }
+    throw;
+  }
 }
 
 void Database::reopen(bool sync) {

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "engine.h"
+#include "keys.h"
 
 namespace kvbench {
 
@@ -17,9 +18,20 @@ constexpr int BUSY_TIMEOUT_MS = 60'000;
                                (db == nullptr ? "out of memory" : sqlite3_errmsg(db)));
 }
 
+// With keys=integer a key of eight bytes is the row's number: a row then is a cell of the table
+// itself, where up to a page fits. Otherwise it is an entry of an index, and one that takes more
+// than a quarter of a page gets pages of its own.
+bool has_integer_keys(const Settings& s) {
+  const bool integer = s.choice("keys", {"blob", "integer"}) == "integer";
+  if (integer && s.key_size != sizeof(std::int64_t)) {
+    throw UsageError("keys=integer needs --key_size=8, not " + std::to_string(s.key_size));
+  }
+  return integer;
+}
+
 class Connection {
  public:
-  Connection(const Settings& s, bool create) {
+  Connection(const Settings& s, bool create) : integer_keys_(has_integer_keys(s)) {
     const std::string file = s.path + "/data.sqlite";
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
                       (create ? SQLITE_OPEN_CREATE : 0);
@@ -36,6 +48,7 @@ class Connection {
   ~Connection() { sqlite3_close(db_); }
 
   sqlite3* get() const { return db_; }
+  bool integer_keys() const { return integer_keys_; }
   void execute(const char* operation, const std::string& sql) {
     if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
       fail(db_, operation);
@@ -43,6 +56,7 @@ class Connection {
   }
 
  private:
+  bool integer_keys_;
   sqlite3* db_ = nullptr;
 };
 
@@ -51,7 +65,7 @@ class Connection {
 class Statement {
  public:
   Statement(const Connection& connection, const char* operation, const char* sql)
-      : db_(connection.get()), operation_(operation) {
+      : db_(connection.get()), operation_(operation), integer_keys_(connection.integer_keys()) {
     if (sqlite3_prepare_v3(db_, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr) !=
         SQLITE_OK) {
       fail(db_, operation_);
@@ -64,6 +78,20 @@ class Statement {
   void bind(int index, std::string_view bytes) {
     if (sqlite3_bind_blob64(statement_, index, bytes.data(), bytes.size(), SQLITE_STATIC) !=
         SQLITE_OK) {
+      fail(db_, operation_);
+    }
+  }
+  void bind_key(int index, std::string_view key) {
+    if (!integer_keys_) {
+      bind(index, key);
+      return;
+    }
+    // A key of another size is in no such table: nothing equals NULL.
+    const bool fits = key.size() == sizeof(std::int64_t);
+    const int code = fits ? sqlite3_bind_int64(statement_, index,
+                                               static_cast<std::int64_t>(decode_key(key)))
+                          : sqlite3_bind_null(statement_, index);
+    if (code != SQLITE_OK) {
       fail(db_, operation_);
     }
   }
@@ -87,10 +115,18 @@ class Statement {
     const int size = sqlite3_column_bytes(statement_, index);
     return {static_cast<const char*>(bytes), static_cast<std::size_t>(size)};
   }
+  std::string_view key() {
+    if (!integer_keys_) {
+      return column(0);
+    }
+    return key_.encode(static_cast<std::uint64_t>(sqlite3_column_int64(statement_, 0)));
+  }
 
  private:
   sqlite3* db_;
   const char* operation_;
+  bool integer_keys_;
+  KeyBuffer key_{sizeof(std::int64_t)};
   sqlite3_stmt* statement_ = nullptr;
 };
 
@@ -114,7 +150,7 @@ class SqliteCursor : public Cursor {
                      : start("SELECT k, v FROM kv WHERE k < ?1 ORDER BY k DESC",
                              std::string(key()), false);
   }
-  std::string_view key() override { return statement_->column(0); }
+  std::string_view key() override { return statement_->key(); }
   std::string_view value() override { return statement_->column(1); }
 
  private:
@@ -123,7 +159,7 @@ class SqliteCursor : public Cursor {
     bound_ = std::move(key);
     forward_ = forward;
     if (!bound_.empty()) {
-      statement_->bind(1, bound_);
+      statement_->bind_key(1, bound_);
     }
     return statement_->step();
   }
@@ -148,7 +184,7 @@ class SqliteSession : public Session {
         commit_(*connection_, "write", "COMMIT") {}
 
   void put(std::string_view key, std::string_view value) override {
-    put_.bind(1, key);
+    put_.bind_key(1, key);
     put_.bind(2, value);
     put_.step();
   }
@@ -160,11 +196,11 @@ class SqliteSession : public Session {
     commit_.step();
   }
   void remove(std::string_view key) override {
-    remove_.bind(1, key);
+    remove_.bind_key(1, key);
     remove_.step();
   }
   bool get(std::string_view key, std::string& value) override {
-    get_.bind(1, key);
+    get_.bind_key(1, key);
     if (!get_.step()) {
       return false;
     }
@@ -192,7 +228,10 @@ class SqliteEngine : public Engine {
     main_.execute("open", "PRAGMA journal_mode=" + mode);
     settle(main_);
     if (s.create) {
-      main_.execute("open", "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID");
+      main_.execute("open", main_.integer_keys()
+                                ? "CREATE TABLE kv (k INTEGER PRIMARY KEY, v BLOB NOT NULL)"
+                                : "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) "
+                                  "WITHOUT ROWID");
     }
   }
 
@@ -246,7 +285,8 @@ const EngineInfo& engine_sqlite() {
   static const EngineInfo info = {
       "sqlite",
       sqlite3_libversion(),
-      {{"journal_mode", "wal", "wal, delete, truncate, persist, memory or off"},
+      {{"keys", "blob", "blob, or integer: keys of eight bytes as row numbers, for large values"},
+       {"journal_mode", "wal", "wal, delete, truncate, persist, memory or off"},
        {"synchronous", "by-sync", "off, normal, full, extra; by-sync: full with --sync, else off"},
        {"page_size", "4k", "bytes"},
        {"cache_size", "2000k", "page cache of each thread, bytes"},
