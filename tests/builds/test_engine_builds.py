@@ -17,6 +17,8 @@ from benchrunner.sources import list_versions
 
 CATALOG = Catalog(working_directory=Path("/"), search_path=())
 SMALL = ["cache_size=16m"]
+LSM = ["type=lsm", "cache_size=64m"]
+"""WiredTiger wants a cache of at least three of the tree's chunks."""
 PFX = [
     "table=plain", "memtable=prefix_hash", "bloom_bits=10", "write_buffer_size=128m",
     "options=allow_mmap_reads=true;max_open_files=-1;num_levels=6;bloom_locality=1",
@@ -36,9 +38,9 @@ BUILDS = [
     ("berkeleydb", "apt", "5.3.28", "berkeleydb", SMALL),
     ("berkeleydb", "system", "", "berkeleydb", SMALL),
     ("wiredtiger-btree", "pypi", "11.3.1", "wiredtiger", ["type=file", *SMALL]),
-    ("wiredtiger-lsm", "pypi", "11.3.1", "wiredtiger", ["type=lsm", *SMALL]),
-    ("wiredtiger-lsm", "pypi", "11.2.0", "wiredtiger", ["type=lsm", *SMALL]),
-    ("wiredtiger-lsm", "system", "", "wiredtiger", ["type=lsm", *SMALL]),
+    ("wiredtiger-lsm", "pypi", "11.3.1", "wiredtiger", LSM),
+    ("wiredtiger-lsm", "pypi", "11.2.0", "wiredtiger", LSM),
+    ("wiredtiger-lsm", "system", "", "wiredtiger", LSM),
     ("sqlite", "apt", "3.40.1", "sqlite", SMALL),
     ("sqlite", "system", "", "sqlite", SMALL),
     ("rocksdb", "crate", "7.2.2", "rocksdb", SMALL),
