@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -32,7 +31,6 @@ _LEVEL = 6
 _PACK_BYTES = 16 << 20
 """Run folders up to this size come home in one piece, through memory."""
 _PACK_LIMIT_S = 600.0
-_SYNCS_AT_ONCE = 4
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 PLAIN = ("command.json", "child.json", "status.json")
 """Small files that people open first stay readable as they are."""
@@ -84,7 +82,6 @@ class HostDisk:
         self.roots = roots
         self._supervisor = supervisor
         self._lease = tuple(lease)
-        self._syncs = ThreadPoolExecutor(_SYNCS_AT_ONCE, "sync")
 
     def fresh(self, trial_id: str, attempt: int) -> workdir.FreshFolders:
         """Empty folders for a trial, to be had from its first start; earlier attempts are deleted.
@@ -182,9 +179,13 @@ class HostDisk:
     def sync(self, raw_path: str) -> None:
         """Puts a step's raw output on the disk, where a power failure does not reach it."""
         folder = self.roots.raw / raw_path
-        # Several at once: file systems write what was asked for at the same time together.
-        paths = [*folder.iterdir(), folder, folder.parent]
-        list(self._syncs.map(_sync, (paths[n::_SYNCS_AT_ONCE] for n in range(_SYNCS_AT_ONCE))))
+        # One after the other, beside the parsing: more threads would take more than they save.
+        for path in (*folder.iterdir(), folder, folder.parent):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def is_intact(self, raw_path: str, sha256: str | None) -> bool:
         """Whether raw output is there as it was collected."""
@@ -287,15 +288,6 @@ def _is_full(error: BaseException | None) -> bool:
         # Copying a folder: (source, target, sentence) of each file that failed.
         return any(os.strerror(errno.ENOSPC) in str(failed) for failed in error.args[0])
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _sync(paths: Sequence[Path]) -> None:
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _keep(folder: Path, name: str, content: bytes) -> None:

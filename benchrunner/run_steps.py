@@ -248,13 +248,14 @@ class StepRunner:
         collected = self._tools.disk.collect(
             running.handle.run_dir, step.trial.id, step.options_glob, seen, ended.packed
         )
-        self._aside.sync(collected.raw_path)
         faults.point("step-collected")
         options = None
         if collected.options_text is not None:
             options = self._tools.hooks.compare_options(running.command, collected.options_text)
         end = StepEnd(reason, status, collected.raw_path, collected.sha256, options)
         self._tools.journal.end_step(running.step_run_id, state, end)
+        # Not before: the journal would wait behind it for the disk.
+        self._aside.sync(collected.raw_path)
         faults.point("step-stored")
         return Stored(
             running.step_run_id, step.trial.id, step.definition.name, state, reason, status,

@@ -67,12 +67,12 @@ class Tools:
 
 
 class Aside:
-    """What is done on a host's disks while something else goes on: one thing after another."""
+    """What is done on a host's disks while something else goes on."""
 
     def __init__(self, disk: HostDisk) -> None:
         """Takes the disks; the thread is started by the first thing to do."""
         self._disk = disk
-        self._helper = ThreadPoolExecutor(1, "aside")
+        self._helper = ThreadPoolExecutor(2, "aside")
         self._removals: dict[str, Future[None]] = {}
         self._syncs: list[Future[None]] = []
 
