@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A background job of a plain shell ignores Ctrl-C, and so would every program that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
