@@ -7,13 +7,12 @@ code path starts a trial and goes on with one that a killed controller left.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from benchrunner import faults
-from benchrunner.events import Event, Observer, ignore
+from benchrunner.events import Event
 from benchrunner.outcomes import (
     Outcome,
     blocked_by,
@@ -30,13 +29,9 @@ from benchrunner.transports import ConnectionLostError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from benchrunner.launchers import Launcher
     from benchrunner.model import Artifact, PlannedTrial, TrialState
-    from benchrunner.places import HostDisk
-    from benchrunner.run_parts import Hooks, Side, Subject
-    from benchrunner.run_tools import ServerPlace
+    from benchrunner.run_parts import Side, Subject
     from benchrunner.store.rows import StepRow
-    from benchrunner.store.whole import Store
 
 _NO_SIDES: Mapping[str, Side] = MappingProxyType({})
 
@@ -44,23 +39,10 @@ _NO_SIDES: Mapping[str, Side] = MappingProxyType({})
 class TrialRunner:
     """Runs trials at one place, one after another."""
 
-    def __init__(
-        self,
-        journal: Store,
-        disk: HostDisk,
-        launcher: Launcher,
-        hooks: Hooks,
-        observer: Observer = ignore,
-        stop: threading.Event | None = None,
-        server: ServerPlace | None = None,
-    ) -> None:
-        """Takes what trials need; ``stop`` set by another thread is as good as Ctrl-C in this.
-
-        ``server`` is the other host that jobs want their services on.
-        """
-        stop = stop or threading.Event()
-        self._tools = Tools(journal, disk, launcher, hooks, observer, stop, server)
-        self._aside = Aside(disk)
+    def __init__(self, tools: Tools) -> None:
+        """Takes what trials need."""
+        self._tools = tools
+        self._aside = Aside(tools.disk)
         self._steps = StepRunner(self._tools, self._aside)
 
     def run(

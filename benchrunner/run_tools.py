@@ -49,6 +49,7 @@ class Tools:
     hooks: Hooks
     observer: Observer
     stop: threading.Event
+    """Set by another thread it is as good as Ctrl-C in this one."""
     server: ServerPlace | None = None
     """The other host that some jobs want their services on."""
 

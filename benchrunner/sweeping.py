@@ -22,6 +22,7 @@ from benchrunner.model import MISSING, StepState, Taint, TrialState
 from benchrunner.run import TrialRunner
 from benchrunner.run_parts import Hooks, Side
 from benchrunner.run_steps import InterruptedByUserError
+from benchrunner.run_tools import Tools
 from benchrunner.store.rows import CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
 from benchrunner.transports import UnreachableError
@@ -74,9 +75,8 @@ class SweepOnHost:
         )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)
         place = None if server is None else server.place
-        self._runner = TrialRunner(
-            session.store, host.disk, host.launcher, hooks, observer, session.stop, place
-        )
+        tools = Tools(session.store, host.disk, host.launcher, hooks, observer, session.stop, place)
+        self._runner = TrialRunner(tools)
 
     def run(self) -> None:
         """Builds first, so that no compiler disturbs a measurement; then one trial after another.
