@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchrunner import memory_disk, workdir
-from benchrunner.errors import ConfigurationError, ForeignDirectoryError, TransportError
+from benchrunner.errors import (
+    BenchrunnerError,
+    ConfigurationError,
+    ForeignDirectoryError,
+    TransportError,
+)
 from benchrunner.events import Event
 from benchrunner.host_files import HostFiles
 from benchrunner.memory_disk import Room, Wanted
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _LOOK_UP_S = 60.0
+_SMALLER = "a smaller --scale, or --set of what makes the database smaller"
+_ANOTHER_PLACE = "name another folder with --db-dir, or in the host's definition"
 
 
 def reach(session: Session, host: definitions.Host) -> Transport:
@@ -138,8 +145,12 @@ def cache_dir(session: Session, host: definitions.Host) -> str:
     return str(session.settings.cache.absolute())
 
 
-def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
+def obstacles(
+    session: Session, sweep: definitions.Sweep, plan: Plan
+) -> tuple[ConfigurationError, ...]:
     """What would make a sweep fail at once: a host out of reach, too little disk, a foreign folder.
+
+    Each with what mends it, as errors that nobody has raised: a plan shows all of them.
 
     Raises:
         ConfigurationError: A host's definition asks for what there is not.
@@ -151,9 +162,11 @@ def obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[s
         return _obstacles(session, sweep, plan)
 
 
-def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[str, ...]:
-    found: list[str] = []
-    away: list[str] = []
+def _obstacles(
+    session: Session, sweep: definitions.Sweep, plan: Plan
+) -> tuple[ConfigurationError, ...]:
+    found: list[ConfigurationError] = []
+    away: list[ConfigurationError] = []
     observed: dict[str, HostFacts] = {}
     server = _server(session, sweep)
     for name in sweep.hosts:
@@ -163,8 +176,7 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
         try:
             transport = reach(session, host)
         except TransportError as error:
-            told = f"{error.message} ({error.hint})" if error.hint else error.message
-            (away if isinstance(error, UnreachableError) else found).append(told)
+            (away if isinstance(error, UnreachableError) else found).append(_told(error))
             continue
         try:
             if server is not None:
@@ -186,7 +198,8 @@ def _obstacles(session: Session, sweep: definitions.Sweep, plan: Plan) -> tuple[
         found += away
     elif not found:
         for told in away:  # the others need not wait for it
-            text = f"{told}; its trials are left for benchrunner resume"
+            why = f"{told.message} ({told.hint})" if told.hint else told.message
+            text = f"{why}; its trials are left for benchrunner resume"
             session.observer(Event("warning", text))
     return (*found, *_mixed(observed))
 
@@ -201,7 +214,11 @@ def _check_client(host: definitions.Host) -> None:
         )
 
 
-def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[str]:
+def _told(error: BenchrunnerError) -> ConfigurationError:
+    return ConfigurationError(error.message, error.hint)
+
+
+def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[ConfigurationError]:
     """Why numbers of several hosts must not stand side by side as if they were of one."""
     names = list(observed)
     for other in names[1:]:
@@ -209,18 +226,24 @@ def _mixed(observed: Mapping[str, HostFacts]) -> Iterator[str]:
         if differences:
             told = "; ".join(map(str, differences[:3]))
             more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
-            yield f"hosts {names[0]} and {other} differ, so --spread would mix them: {told}{more}"
+            yield ConfigurationError(
+                f"hosts {names[0]} and {other} differ, so --spread would mix them: {told}{more}",
+                "--each runs everything on every host; benchrunner hosts facts NAME shows one",
+            )
 
 
 def _on_host(
     transport: Transport, host: definitions.Host, places: Roots, plan: Plan
-) -> Iterator[str]:
+) -> Iterator[ConfigurationError]:
     yield from _folders(transport, host, places)
     yield from _space(transport, host, places, plan)
     room = None if plan.memory_bytes is None else memory_bytes(transport)
     if plan.memory_bytes is not None and room is not None and plan.memory_bytes > room:
         need = about_size(plan.memory_bytes)
-        yield f"host {host.name} has {about_size(room)} of memory, and a trial needs about {need}"
+        yield ConfigurationError(
+            f"host {host.name} has {about_size(room)} of memory, and a trial needs about {need}",
+            _SMALLER,
+        )
 
 
 def _server(session: Session, sweep: definitions.Sweep) -> definitions.Host | None:
@@ -233,12 +256,12 @@ def _server(session: Session, sweep: definitions.Sweep) -> definitions.Host | No
     return server
 
 
-def _on_server(session: Session, server: definitions.Host) -> Iterator[str]:
+def _on_server(session: Session, server: definitions.Host) -> Iterator[ConfigurationError]:
     places = roots(session, server, server_choices(session.settings.choices))
     try:
         transport = reach(session, server)
     except TransportError as error:
-        yield f"{error.message} ({error.hint})" if error.hint else error.message
+        yield _told(error)
         return
     try:
         yield from _folders(transport, server, places)
@@ -246,36 +269,48 @@ def _on_server(session: Session, server: definitions.Host) -> Iterator[str]:
         transport.close()
 
 
-def _folders(transport: Transport, host: definitions.Host, places: Roots) -> Iterator[str]:
+def _folders(
+    transport: Transport, host: definitions.Host, places: Roots
+) -> Iterator[ConfigurationError]:
     for path in dict.fromkeys(p for p in (places.work, places.databases, places.wal) if p):
         try:
             workdir.check_claimable(transport, path)
         except ForeignDirectoryError as error:
-            yield error.message
+            yield _told(error)
             continue
         refused = workdir.who_cannot_write(transport, path)
         if refused is not None:
             user, why = refused
-            mend = f"; sudo install -d -o {shlex.quote(user)} {shlex.quote(path)}"
-            may_help = "denied" in why
-            yield f"host {host.name}: {user} cannot write to {path}: {why}{mend * may_help}"
+            mend = f"sudo install -d -o {shlex.quote(user)} {shlex.quote(path)}"
+            yield ConfigurationError(
+                f"host {host.name}: {user} cannot write to {path}: {why}",
+                mend if "denied" in why else _ANOTHER_PLACE,
+            )
     for path, wanted in {**host.data, **host.wal}.items():
         if path in (places.databases, places.wal):
             check = check_mounted(transport, path, wanted)
             if check.ok is False:
-                yield f"host {host.name}: {check.evidence}; {check.remedy_command}"
+                yield ConfigurationError(
+                    f"host {host.name}: {check.evidence}", check.remedy_command
+                )
 
 
 def _space(
     transport: Transport, host: definitions.Host, places: Roots, plan: Plan
-) -> Iterator[str]:
+) -> Iterator[ConfigurationError]:
     if plan.disk_bytes is None:
         return
     where = places.databases or places.work
     free = workdir.disk_free(transport, where)
     need = f"and a trial needs about {about_size(plan.disk_bytes)}"
     if plan.disk_bytes > free:
-        yield f"host {host.name} has {about_size(free)} free at {where}, {need}"
+        yield ConfigurationError(
+            f"host {host.name} has {about_size(free)} free at {where}, {need}",
+            f"{_ANOTHER_PLACE}, or {_SMALLER}",
+        )
     limit_gib = host.limits.disk_gib
     if limit_gib is not None and plan.disk_bytes > limit_gib * 2**30:
-        yield f"host {host.name} allows {limit_gib:g} GiB (limits.disk_gib), {need}"
+        yield ConfigurationError(
+            f"host {host.name} allows {limit_gib:g} GiB (limits.disk_gib), {need}",
+            f"{_SMALLER}, or a greater limits.disk_gib in hosts/{host.name}.toml",
+        )

@@ -62,12 +62,6 @@ class HostSession:
     memory: MemoryDisk | None = None
     """What databases lie on that a workload wants in memory."""
 
-    @property
-    def device(self) -> str:
-        """Name of the device under the databases, as far as the host tells."""
-        device = self.facts.facts.get("device") or {}
-        return str(device.get("name") or self.database_dir)
-
 
 @contextmanager
 def open_host(

@@ -93,8 +93,8 @@ def folders(work: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- before a sweep
 
 
-def obstacles(transport: Transport, host: str, wanted: Wanted) -> Iterator[str]:
-    """Why databases cannot lie in memory on a host; nothing there is changed."""
+def obstacles(transport: Transport, host: str, wanted: Wanted) -> Iterator[ConfigurationError]:
+    """Why databases cannot lie in memory on a host, and what helps; nothing there is changed."""
     if wanted.named is None and may_mount(transport):
         yield from _too_little(transport, host, wanted)
     elif _existing(transport, wanted) is None:
@@ -103,21 +103,23 @@ def obstacles(transport: Transport, host: str, wanted: Wanted) -> Iterator[str]:
         yield from _too_little(transport, host, wanted)
 
 
-def _too_little(transport: Transport, host: str, wanted: Wanted) -> Iterator[str]:
+def _too_little(transport: Transport, host: str, wanted: Wanted) -> Iterator[ConfigurationError]:
     room, free = wanted.room, available_bytes(transport)
     if free is None or room.total_bytes <= free:
         return
     found, _, used_kib = _script(transport, "look", wanted.work).partition(" ")
-    left = ""
+    left, mend = "", "a smaller --scale, or a host with more memory"
     if found == "ours":
+        mend = f"benchrunner hosts restore {host}"
         left = (
             f"; {about_size(int(used_kib) * 1024)} are in the memory disk that a sweep left at "
-            f"{mount_point(wanted.work)}: benchrunner hosts restore {host}"
+            f"{mount_point(wanted.work)}"
         )
-    yield (
+    yield ConfigurationError(
         f"host {host} has {about_size(free)} of memory free, and a trial needs "
         f"{about_size(room.databases_bytes)} for its database and "
-        f"{about_size(room.processes_bytes)} beside it{left}"
+        f"{about_size(room.processes_bytes)} beside it{left}",
+        mend,
     )
 
 
@@ -136,21 +138,22 @@ def _existing(transport: Transport, wanted: Wanted) -> str | None:
     return None
 
 
-def _nowhere(transport: Transport, host: str, wanted: Wanted) -> str:
+def _nowhere(transport: Transport, host: str, wanted: Wanted) -> ConfigurationError:
     need = about_size(wanted.room.databases_bytes)
     if wanted.named is not None:
         mount = mount_below(transport, wanted.named)
         kind = mount.kind if mount is not None else "unknown"
         why = f"has no {need} free" if kind == "tmpfs" else f"is on {kind or 'unknown'}"
-        return (
+        return ConfigurationError(
             f"host {host}: databases of this workload lie in memory, and --db-dir {wanted.named} "
-            f"{why}; leave it out, or name a folder on a tmpfs that has room"
+            f"{why}",
+            "leave it out, or name a folder on a tmpfs that has room",
         )
-    return (
+    return ConfigurationError(
         f"host {host}: databases of this workload lie in memory, but nothing may be mounted there "
-        f"and {' and '.join(wanted.places)} are not on a tmpfs with {need} free; "
+        f"and {' and '.join(wanted.places)} are not on a tmpfs with {need} free",
         f"sudo mount -t tmpfs -o size={wanted.room.databases_bytes},mode=1777 tmpfs DIR, then "
-        "--db-dir DIR"
+        "--db-dir DIR",
     )
 
 
@@ -183,15 +186,15 @@ class MemoryDisk:
         wanted, transport = self._wanted, self._transport
         if wanted.named is None and may_mount(transport):
             if not self._is_there():
-                for why in _too_little(transport, transport.host, wanted):
-                    raise ConfigurationError(why, "a smaller --scale, or a host with more memory")
+                for error in _too_little(transport, transport.host, wanted):
+                    raise error
             self._mounted = self._mount()
         if self._mounted:
             self.folder = mount_point(wanted.work)
         else:
             place = _existing(transport, wanted)
             if place is None:
-                raise ConfigurationError(_nowhere(transport, transport.host, wanted))
+                raise _nowhere(transport, transport.host, wanted)
             self.folder = place
         workdir.claim(transport, self.folder, "databases in memory")
 

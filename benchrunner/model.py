@@ -225,6 +225,13 @@ class HostFacts:
     facts: Mapping[str, Any]
     """Nested plain data: cpu, memory, kernel, numa, device, file_system, tools, virtualisation."""
 
+    @property
+    def device(self) -> str:
+        """What databases lie on: a disk's name, else what is mounted there (memory, network)."""
+        name = (self.facts.get("device") or {}).get("name")
+        mounted = self.facts.get("file_system") or {}
+        return str(name or mounted.get("source") or mounted.get("mount_point") or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Handle:

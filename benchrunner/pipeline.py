@@ -44,8 +44,8 @@ class Prepared:
 
     sweep: definitions.Sweep
     plan: Plan
-    obstacles: tuple[str, ...]
-    """Sentences; a sweep with obstacles does not start."""
+    obstacles: tuple[ConfigurationError, ...]
+    """What stands in the way, and what mends it; a sweep with obstacles does not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,9 @@ def begin(session: Session, prepared: Prepared, command_line: Sequence[str]) -> 
         ConfigurationError: Something stands in the way; nothing is stored.
     """
     if prepared.obstacles:
-        raise ConfigurationError(prepared.obstacles[0], "benchrunner plan shows what a sweep needs")
+        first, *others = prepared.obstacles
+        more = f" (and {len(others)} more: benchrunner plan shows all)" if others else ""
+        raise ConfigurationError(first.message + more, first.hint)
     return session.store.add_sweep(
         prepared.plan,
         snapshot(session, prepared.sweep, prepared.plan),
@@ -226,12 +228,16 @@ def parse_again(session: Session, sweep_id: int | None = None) -> int:
         store.sweep(sweep_id)
     trials = {t.id: t for t in store.trials(sweep_id)}
     stored: dict[int, StoredSweep] = {}
+    devices: dict[str | None, str] = {}
     rows = store.parsable_steps(sweep_id)
     for row in rows:
         trial = trials[row.trial_id]
         if trial.sweep_id not in stored:
             stored[trial.sweep_id] = StoredSweep(store.sweep(trial.sweep_id).spec)
-        parse_step(session, row, trial, stored[trial.sweep_id])
+        if trial.facts_id not in devices:
+            facts = store.facts(trial.facts_id) if trial.facts_id is not None else None
+            devices[trial.facts_id] = facts.device if facts is not None else ""
+        parse_step(session, row, trial, stored[trial.sweep_id], devices[trial.facts_id])
     return len(rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -89,7 +89,7 @@ def report_data(
         cells=_cells(shown, series, workload, raw_root),
         metrics=metrics,
         generated_at=datetime.fromtimestamp(newest.row.ended_at or sweep.created_at, UTC),
-        ceilings=_ceilings(store, hosts, workload),
+        ceilings=_ceilings(store, shown, workload),
         appendix=_appendix(store, workload, raw_root, hosts),
         command_line=sweep.command_line,
         benchrunner_version=sweep.benchrunner_version,
@@ -246,18 +246,24 @@ def raw_files(row: StepRow, raw_root: Path) -> dict[str, Path]:
     return {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir())}
 
 
-def _ceilings(store: Store, hosts: Sequence[str], workload: Workload) -> tuple[CeilingView, ...]:
+def _ceilings(
+    store: Store, trials: Sequence[PageTrial], workload: Workload
+) -> tuple[CeilingView, ...]:
+    """What the devices below the trials' databases can do, and their hosts' memory."""
     if workload.ceiling is None:
         return ()
     wanted = set(workload.ceiling.taints.values())
+    places = sorted({(t.row.job.host, t.facts.device) for t in trials if t.facts is not None})
+    rows = {row: None for host, device in places for row in store.ceilings(host, device)}
+    count = Counter(host for host, _ in places)
     return tuple(
         CeilingView(
-            host, row.workload or "", row.metric, row.value, row.step or "", row.block_bytes
+            row.host, row.workload or "", row.metric, row.value, row.step or "", row.block_bytes,
+            row.device if count[row.host] > 1 else "",
         )
-        for host in hosts
-        for row in store.ceilings(host)
+        for row in rows
         if row.metric in wanted
-    )
+    )  # fmt: skip
 
 
 def _appendix(

@@ -121,9 +121,17 @@ class StoredSweep:
 
 
 def parse_step(
-    session: Session, row: EndedStep, trial: TrialRow, sweep: StoredSweep
+    session: Session, row: EndedStep, trial: TrialRow, sweep: StoredSweep, device: str
 ) -> tuple[StepState, str]:
-    """Reads one step run's raw output and stores what it says."""
+    """Reads one step run's raw output and stores what it says.
+
+    Args:
+        session: with the store.
+        row: the step run.
+        trial: the one that it belongs to.
+        sweep: the one that the trial belongs to.
+        device: below the trial's databases, as the facts of its host name it.
+    """
     if not row.raw_path:
         return row.state, row.reason
     subject = sweep.subject(trial)
@@ -132,7 +140,7 @@ def parse_step(
     stored = StoredStep(session.raw / row.raw_path, row.state, row.status, flags)
     limits: list[Limit] = []
     if subject.workload.ceiling is not None:
-        ceilings = session.store.ceilings(trial.job.host)
+        ceilings = session.store.ceilings(trial.job.host, device)
         limits = [Limit(one.metric, one.value, one.block_bytes) for one in ceilings]
     found = read_step(stored, step, subject, trial.job, limits)
     return session.store.save_parsed(

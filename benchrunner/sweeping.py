@@ -23,12 +23,12 @@ from benchrunner.run import TrialRunner
 from benchrunner.run_parts import Hooks, Side
 from benchrunner.run_steps import InterruptedByUserError
 from benchrunner.run_tools import Tools
-from benchrunner.store.rows import CeilingRow
+from benchrunner.store.rows import MEMORY, CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
 from benchrunner.transports import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from benchrunner.definitions import Gift
@@ -209,7 +209,7 @@ class SweepOnHost:
 
     def _after_step(self, ended: EndedStep) -> tuple[StepState, str]:
         trial = self._by_id[ended.trial_id]
-        return parse_step(self._session, ended, trial, self._stored)
+        return parse_step(self._session, ended, trial, self._stored, self._host.facts.device)
 
     def _gifts(self, trial_id: str) -> list[Gift]:
         """What of a trial is a ceiling: as its workload says, else what others compare with."""
@@ -230,6 +230,10 @@ class SweepOnHost:
     def _keep_ceilings(self, trial_id: str) -> None:
         """What a trial gives becomes the host's ceilings: the best that any step reached."""
         gifts = self._gifts(trial_id)
+        for of, device in (("device", self._host.facts.device), ("memory", MEMORY)):
+            self._keep_ceilings_of(device, trial_id, [gift for gift in gifts if gift.of == of])
+
+    def _keep_ceilings_of(self, device: str, trial_id: str, gifts: Sequence[Gift]) -> None:
         if not gifts:
             return
         store = self._session.store
@@ -241,16 +245,14 @@ class SweepOnHost:
                 found |= {one: row for gift in given for one in limits_given(gift, measured)}
         known = {
             (row.metric, row.block_bytes, row.step_run_id)
-            for row in store.ceilings(self._host.name)
+            for row in store.ceilings(self._host.name, device)
         }
         for one in best_of(found):
             row = found[one]
             if (one.metric, one.block_bytes, row.id) not in known:
-                at, host = row.ended_at or 0.0, self._host
+                at, host = row.ended_at or 0.0, self._host.name
                 store.add_ceiling(
-                    CeilingRow(
-                        host.name, host.device, one.metric, one.value, at, row.id, one.block_bytes
-                    )
+                    CeilingRow(host, device, one.metric, one.value, at, row.id, one.block_bytes)
                 )
 
 

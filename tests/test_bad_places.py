@@ -109,10 +109,16 @@ def test_a_database_folder_that_is_not_ours(bench: Bench) -> None:
     )
     planned = bench.run("plan", *arguments)
     assert planned.returncode == 2
-    assert planned.stderr == f"obstacle: {sentence}\n"
+    assert planned.stderr == f"obstacle: {sentence}\n  try: name a new or an empty folder\n"
     swept = bench.run("sweep", *arguments)
     assert swept.returncode == 2
-    assert swept.stderr.startswith(f"error: {sentence}\n  try: ")
+    assert swept.stderr == f"error: {sentence}\n  try: name a new or an empty folder\n"
+    both = bench.run("sweep", *arguments, "--set", f"DISK={2**60}")
+    assert both.stderr.startswith(f"error: {sentence} (and 1 more: benchrunner plan shows all)\n")
+    planned = bench.run("plan", *arguments, "--set", f"DISK={2**60}", "--json")
+    told = json.loads(planned.stdout)["obstacles"]
+    assert [sorted(one) for one in told] == [["try", "what"], ["try", "what"]]
+    assert told[0]["what"] == sentence
     assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
     assert not bench.data.exists(), "nothing is stored"
 
@@ -123,10 +129,10 @@ def test_too_little_disk(bench: Bench) -> None:
     assert planned.returncode == 2
     assert "disk: about 1024 PiB at once; memory: unknown; time: unknown" in planned.stdout
     assert planned.stderr.startswith("obstacle: host local has ")
-    assert planned.stderr.endswith(", and a trial needs about 1024 PiB\n")
+    assert ", and a trial needs about 1024 PiB\n  try: name another folder with" in planned.stderr
     swept = bench.run("sweep", *arguments)
     assert swept.returncode == 2
-    assert "and a trial needs about 1024 PiB\n  try: benchrunner plan" in swept.stderr
+    assert "and a trial needs about 1024 PiB\n  try: name another folder with" in swept.stderr
     assert not bench.data.exists()
 
 

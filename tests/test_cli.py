@@ -18,6 +18,7 @@ from benchrunner.cli.progress import JsonLines, PlainLines, duration, live_text
 from benchrunner.events import Event, ignore
 from benchrunner.live import LiveRate, current_rate
 from benchrunner.store import open_store
+from benchrunner.store.rows import MEMORY, CeilingRow
 from benchrunner.transports.local import LocalTransport
 
 Program = Callable[..., tuple[int, str, str]]
@@ -102,12 +103,45 @@ def test_a_command_that_cannot_be_made_fails_its_step_and_not_the_sweep(program:
     assert "read: skipped: load did not finish" in err
 
 
-def test_a_ceiling_that_nothing_reaches_and_one_that_a_step_does(program: Program) -> None:
+def test_a_ceiling_is_measured_first_and_a_step_that_reaches_it_marked(program: Program) -> None:
     assert program("sweep", "fake-capped", "--variants", "None", "--format", "none",
                    "--set", "PAUSE=0.01")[0] == 0  # fmt: skip
     with open_store("results") as store:
         (ceiling,) = store.ceilings("local")
         assert (ceiling.metric, ceiling.value, ceiling.workload) == ("operations", 50000, "fake")
+        (trial,) = store.page_rows("fake-capped").trials
+    assert [[mark.name for mark in step.taints] for step in trial.steps] == [
+        ["device-saturated"], ["device-saturated"],
+    ]  # fmt: skip
+    assert "500,000, 1000% of the 50,000 that fio reached" in trial.steps[0].taints[0].evidence
+
+
+@pytest.mark.parametrize("of", ["its device", MEMORY])
+def test_a_step_is_held_against_its_own_device_and_memory(program: Program, of: str) -> None:
+    assert program("sweep", "fake-capped", "--variants", "None", "--format", "none",
+                   "--no-ceiling", "--set", "PAUSE=0.01")[0] == 0  # fmt: skip
+
+    def marks() -> set[str]:
+        assert program("parse", "--all")[0] == 0
+        with open_store("results") as store:
+            (trial,) = store.page_rows("fake-capped").trials
+            return {taint.name for step in trial.steps for taint in step.taints}
+
+    def measured(device: str, value: float = 0.001) -> None:
+        with open_store("results") as store:
+            store.add_ceiling(CeilingRow("local", device, "operations", value, 5.0, None))
+
+    with open_store("results") as store:
+        (trial,) = store.page_rows("fake-capped").trials
+    assert trial.facts is not None
+    assert trial.facts.device
+    measured("another-disk")
+    assert "device-saturated" not in marks()
+    device = trial.facts.device if of == "its device" else MEMORY
+    measured(device)
+    assert "device-saturated" in marks()
+    measured(device, 1e12)
+    assert "device-saturated" not in marks(), "the newest counts"
 
 
 def test_a_plan_for_people(program: Program) -> None:

@@ -52,7 +52,7 @@ def disk(
 
 def obstacles(
     work: Path, room: Room = SMALL, named: str | None = None, host: LocalTransport = HERE
-) -> list[str]:
+) -> list[ConfigurationError]:
     return list(memory_disk.obstacles(host, "local", Wanted(str(work), room, named)))
 
 
@@ -186,8 +186,8 @@ def test_kept_databases_stay_in_memory(work: Path) -> None:
 def test_too_little_memory_is_said_before_and_refused_at_the_start(work: Path) -> None:
     huge = Room(1 << 50, MIB)
     (said,) = obstacles(work, huge)
-    assert said.startswith("host local has ")
-    assert said.endswith(
+    assert said.message.startswith("host local has ")
+    assert said.message.endswith(
         " of memory free, and a trial needs 1.0 PiB for its database and 1.0 MiB beside it"
     )
     with pytest.raises(ConfigurationError, match="PiB for its database"):
@@ -195,8 +195,8 @@ def test_too_little_memory_is_said_before_and_refused_at_the_start(work: Path) -
     assert mounts(work) == []
     disk(work).take()
     (said,) = obstacles(work, huge)
-    assert f"in the memory disk that a sweep left at {work}/memory" in said
-    assert said.endswith("benchrunner hosts restore local")
+    assert f"in the memory disk that a sweep left at {work}/memory" in said.message
+    assert said.hint == "benchrunner hosts restore local"
     assert obstacles(work) == []
 
 
@@ -228,10 +228,10 @@ def test_shared_memory_serves_where_nothing_may_be_mounted(
 def test_it_is_refused_where_there_is_no_place(work: Path) -> None:
     huge = Room(1 << 50, MIB)
     (said,) = obstacles(work, huge, host=Confined())
-    assert said == (
+    assert str(said) == (
         "host local: databases of this workload lie in memory, but nothing may be mounted there "
-        f"and {memory_disk.shared_folder(str(work))} are not on a tmpfs with 1.0 PiB free; sudo "
-        "mount -t tmpfs -o size=1125899906842624,mode=1777 tmpfs DIR, then --db-dir DIR"
+        f"and {memory_disk.shared_folder(str(work))} are not on a tmpfs with 1.0 PiB free\n"
+        "  try: sudo mount -t tmpfs -o size=1125899906842624,mode=1777 tmpfs DIR, then --db-dir DIR"
     )
     with pytest.raises(ConfigurationError, match="nothing may be mounted there"):
         disk(work, huge, host=Confined()).take()
@@ -240,11 +240,13 @@ def test_it_is_refused_where_there_is_no_place(work: Path) -> None:
 @on_shared_memory
 def test_a_folder_that_is_named_is_used_or_refused(work: Path) -> None:
     (said,) = obstacles(work, named=str(work / "db"))
-    assert said.startswith("host local: databases of this workload lie in memory, and --db-dir ")
-    assert "is on " in said
+    assert said.message.startswith(
+        "host local: databases of this workload lie in memory, and --db-dir "
+    )
+    assert "is on " in said.message
     shared = memory_disk.shared_folder(str(work))
     (said,) = obstacles(work, Room(1 << 50, MIB), named=shared)
-    assert "has no 1.0 PiB free; leave it out" in said
+    assert "has no 1.0 PiB free\n  try: leave it out" in str(said)
     assert obstacles(work, named=f"{shared}/mine") == []
     memory = disk(work, named=f"{shared}/mine")
     memory.take()

@@ -36,7 +36,7 @@ from benchrunner.model import (
     TrialState,
 )
 from benchrunner.store import open_store
-from benchrunner.store.rows import CeilingRow, ServerSeen
+from benchrunner.store.rows import MEMORY, CeilingRow, ServerSeen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,6 +195,10 @@ def test_artifacts_facts_ceilings_and_settings(store: Store) -> None:
         CeilingRow("local", "vda", "read_mb_per_sec", 9.0, 5.0, None),
         CeilingRow("local", "vda", "read_mb_per_sec", 7.0, 5.0, None, 65536),
     )
+    store.add_ceiling(CeilingRow("local", "vdb", "read_mb_per_sec", 3.0, 5.0, None))
+    store.add_ceiling(CeilingRow("local", MEMORY, "bandwidth_mb_per_sec", 8.0, 5.0, None))
+    seen = [(one.device, one.value) for one in store.ceilings("local", "vdb")]
+    assert seen == [("vdb", 3.0), (MEMORY, 8.0)]
     store.save_setting("k", {"a": 1})
     store.save_setting("k", ["b"])
     assert store.setting("k") == ["b"]

@@ -76,7 +76,9 @@ def _as_data(prepared: Prepared) -> dict[str, Any]:
         "memory_bytes": plan.memory_bytes,
         "seconds": plan.seconds,
         "skipped": [{"what": what, "why": why} for what, why in plan.skipped],
-        "obstacles": list(prepared.obstacles),
+        "obstacles": [
+            {"what": error.message, "try": error.hint} for error in prepared.obstacles
+        ],
         "trials": [
             {
                 "id": trial.id, "position": trial.position, "repetition": trial.repetition,
@@ -125,7 +127,7 @@ def _print(prepared: Prepared, catalog: Catalog) -> None:
     for what, why in plan.skipped:
         click.echo(f"left out: {what}: {why}")
     for obstacle in prepared.obstacles:
-        click.echo(f"obstacle: {obstacle}", err=True)
+        click.echo(f"obstacle: {obstacle}", err=True)  # its hint on a line of its own
 
 
 def _about(value: float | None, words: Callable[[Any], str]) -> str:

@@ -148,6 +148,11 @@ class Gift(Definition):
         description="each: the best for each size of a block, which is measured or the mean size "
         "of a request; largest: only phases with the largest block",
     )
+    of: Literal["device", "memory"] = Field(
+        "device",
+        description="device: of what the databases lie on, and of nothing else; memory: of the "
+        "host, whatever they lie on",
+    )
     scales: list[Name] = Field([], description="only at these scales; empty: at all")
 
 

@@ -204,7 +204,8 @@ def _ceiling(data: ReportData, ceiling: CeilingView) -> tuple[str, str]:
     measured_by = " ".join(part for part in (ceiling.workload, ceiling.step) if part)
     value = f"{metric_text(ceiling.value, metric)} {metric.unit}"
     size = f" with {about_size(ceiling.block_bytes)}" if ceiling.block_bytes else ""
-    return "Ceiling", f"{metric.title} {value}{size}, measured by {measured_by}"
+    of = f" of {ceiling.device}" if ceiling.device else ""
+    return "Ceiling", f"{metric.title}{of} {value}{size}, measured by {measured_by}"
 
 
 def summary(value: Any, group: str = "") -> str:

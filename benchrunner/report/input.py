@@ -87,6 +87,8 @@ class CeilingView:
     step: str = ""
     block_bytes: int | None = None
     """Size of the requests; ``None``: of whatever size."""
+    device: str = ""
+    """Where a page has databases on several devices of the host."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from benchrunner.errors import StoreError
 from benchrunner.model import TrialState
 from benchrunner.store import convert
 from benchrunner.store.base import StoreBase, batches, insert_absent
-from benchrunner.store.rows import CeilingRow
+from benchrunner.store.rows import MEMORY, CeilingRow
 from benchrunner.store.schema import (
     artifact,
     ceiling,
@@ -172,11 +172,17 @@ class Records(StoreBase):
         with self._database.write("add-ceiling") as connection:
             connection.execute(insert(ceiling), {name: getattr(value, name) for name in names})
 
-    def ceilings(self, host: str) -> tuple[CeilingRow, ...]:
-        """The newest ceiling of each device, metric and size of a block of a host."""
+    def ceilings(self, host: str, device: str | None = None) -> tuple[CeilingRow, ...]:
+        """The newest ceiling of each device, metric and size of a block of a host.
+
+        Args:
+            host: its name.
+            device: only of this one and of the host's memory; ``None``: of all.
+        """
+        here = ceiling.c.host == host
         newest = (
             select(func.max(ceiling.c.id))
-            .where(ceiling.c.host == host)
+            .where(here if device is None else here & ceiling.c.device.in_((device, MEMORY)))
             .group_by(ceiling.c.device, ceiling.c.metric, ceiling.c.block_bytes)
         )
         sources = (

@@ -254,12 +254,17 @@ class Lease:
     heartbeat_at: float
 
 
+MEMORY = "memory"
+"""Stands for a device where a ceiling is of the host's memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class CeilingRow:
-    """What a host's device can do, by one metric."""
+    """What a host's device or memory can do, by one metric."""
 
     host: str
     device: str
+    """Its name, or :data:`MEMORY`."""
     metric: str
     value: float
     taken_at: float
