@@ -156,6 +156,7 @@ def _provenance_row(cell: Cell, artifact: Artifact | None, titles: Mapping[str, 
                 ", ".join(f"{name} {digest[:_SHORT_SHA]}" for name, digest in sorted(sha.items()))
                 or DASH,
                 hover=", ".join(f"{name} {digest}" for name, digest in sorted(sha.items())),
+                wide=True,
             ),
         ),
         failed=bool(state),
