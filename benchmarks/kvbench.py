@@ -56,7 +56,7 @@ RIVALS = (
         "leveldb", "1.23",
         # Values that do not compress: what they cost Snappy depends on how they are made.
         ("--engine=leveldb", "--engine_opt=cache_size=8m", "--engine_opt=write_buffer_size=4m",
-         "--engine_opt=compression=snappy", "--compression_ratio=1"),
+         "--engine_opt=compression=snappy", "--compression_ratio=1", "--decimal_keys"),
         ("--cache_size=8388608", "--write_buffer_size=4194304", "--compression_ratio=1"),
         is_quick=True,
     ),
@@ -137,10 +137,13 @@ def _beside(rival: Rival, artifact: Artifact, options: Options) -> Iterator[Figu
         existing = "true" if name == "kvbench" or rival.engine == "rocksdb" else "1"
         argv = [artifact.binaries[name], *settings, f"--db={folder / name}", f"--num={entries}",
                 f"--benchmarks={benchmark}"]  # fmt: skip
-        argv += [] if benchmark == "fillrandom" else [f"--use_existing_db={existing}"]
+        argv += [] if benchmark.startswith("fill") else [f"--use_existing_db={existing}"]
         return [*argv, *(["--driver_cost=false"] if name == "kvbench" else [])]
 
-    def compact(name: str, settings: tuple[str, ...]) -> None:
+    def load(name: str, settings: tuple[str, ...]) -> None:
+        shutil.rmtree(folder / name)
+        (folder / name).mkdir()
+        output(command(name, settings, "fillseq"))
         output(command(name, settings, "compact"))
 
     def program(name: str, settings: tuple[str, ...], benchmark: str) -> Callable[[], float]:
@@ -157,9 +160,9 @@ def _beside(rival: Rival, artifact: Artifact, options: Options) -> Iterator[Figu
         return rate
 
     for benchmark in BENCHMARKS:
-        if benchmark == "readrandom":  # else what is left to compact differs from fill to fill
-            compact("kvbench", rival.ours)
-            compact("db_bench", rival.theirs)
+        if benchmark == "readrandom":  # the same keys in both, and nothing left to compact
+            load("kvbench", rival.ours)
+            load("db_bench", rival.theirs)
         pairs: Pairs = interleave(
             program("kvbench", rival.ours, benchmark),
             program("db_bench", rival.theirs, benchmark),

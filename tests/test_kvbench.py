@@ -78,6 +78,21 @@ def test_keys_are_those_of_db_bench(kvbench: Driver) -> None:
     assert lines[257] == ["fillseq", "0", "257", "0000000000000101" + "3030"]
     short = keys_of(kvbench, "fillseq", "--num=258", "--key_size=2")
     assert short[257][3] == "0101"
+    decimal = keys_of(kvbench, "fillseq", "--num=258", "--key_size=16", "--decimal_keys")
+    assert bytes.fromhex(decimal[257][3]) == b"0000000000000257", "LevelDB's db_bench: %016d"
+
+
+@pytest.mark.parametrize("engine", STORING, indirect=True)
+def test_decimal_keys_are_read_again(kvbench: Driver, engine: str, tmp_path: Path) -> None:
+    phases = "fillrandom,readseq,readreverse,readrandom,readmissing,seekrandom,multireadrandom"
+    ran = kvbench.good(
+        engine, tmp_path / "db", phases, "--num=500", "--decimal_keys", "--verify", "--seek_nexts=5"
+    )
+    binary = kvbench.good(engine, tmp_path / "db2", phases, "--num=500", "--verify")
+    for phase in phases.split(","):
+        assert ran.phase(phase)["operations"] == binary.phase(phase)["operations"], phase
+    assert ran.phase("readrandom")["found_count"] == binary.phase("readrandom")["found_count"]
+    assert ran.phase("readmissing")["found_count"] == 0
 
 
 def test_keys_depend_on_seed_and_phase_and_thread_and_run_only(kvbench: Driver) -> None:
@@ -314,6 +329,9 @@ def test_a_database_of_another_engine_or_shape_is_refused(kvbench: Driver, tmp_p
     ran = kvbench("--engine=lmdb", "--key_size=20", *base)
     assert ran.code == 2
     assert "is no database of engine lmdb with keys of 20 bytes made by this program" in ran.stderr
+    ran = kvbench("--engine=lmdb", "--decimal_keys", *base)
+    assert ran.code == 2
+    assert "no database of engine lmdb with decimal keys of 16 bytes made by this" in ran.stderr
 
 
 # ---------------------------------------------------------------- the command line
@@ -338,6 +356,10 @@ def test_a_database_of_another_engine_or_shape_is_refused(kvbench: Driver, tmp_p
         (
             ["--benchmarks=fillseq", "--key_size=1", "--num=257"],
             "--key_size=1 is too small for --num=257 different keys",
+        ),
+        (
+            ["--benchmarks=fillseq", "--key_size=3", "--num=1001", "--decimal_keys"],
+            "--key_size=3 is too small for --num=1001 different keys",
         ),
         (["--sync=maybe"], "--sync takes true, false, 1 or 0, not 'maybe'"),
         (["--compression_ratio=2"], "--compression_ratio takes a number from 0 to 1, not '2'"),

@@ -26,7 +26,7 @@ Database::Database(const EngineInfo& info, Settings settings)
 
 std::string Database::marker_text() const {
   return std::string("engine ") + info_.name + "\nkey_size " + std::to_string(settings_.key_size) +
-         "\n";
+         (settings_.decimal_keys ? "\ndecimal_keys\n" : "\n");
 }
 
 void Database::check_marker() const {
@@ -36,7 +36,8 @@ void Database::check_marker() const {
   }
   const std::string found = content(marker_path());
   if (found != marker_text()) {
-    throw UsageError(settings_.path + " is no database of engine " + info_.name + " with keys of " +
+    throw UsageError(settings_.path + " is no database of engine " + info_.name + " with " +
+                     (settings_.decimal_keys ? "decimal " : "") + "keys of " +
                      std::to_string(settings_.key_size) + " bytes made by this program");
   }
 }

@@ -45,6 +45,7 @@ struct Settings {
   bool sync = false;  // a write has returned only when it survives a power failure
   std::uint64_t entries = 0;
   std::size_t key_size = 0;
+  bool decimal_keys = false;
   std::size_t value_size = 0;
   unsigned sessions = 1;  // how many threads will have one at the same time
   std::map<std::string, std::string> options;  // every option of the engine, given or not

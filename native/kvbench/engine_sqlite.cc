@@ -126,7 +126,7 @@ class Statement {
   sqlite3* db_;
   const char* operation_;
   bool integer_keys_;
-  KeyBuffer key_{sizeof(std::int64_t)};
+  KeyBuffer key_{KeyForm{sizeof(std::int64_t)}};
   sqlite3_stmt* statement_ = nullptr;
 };
 

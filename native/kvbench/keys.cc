@@ -49,8 +49,14 @@ std::uint64_t Permutation::at(std::uint64_t index) const {
   return index;
 }
 
-std::uint64_t decode_key(std::string_view key) {
+std::uint64_t decode_key(std::string_view key, bool decimal) {
   std::uint64_t number = 0;
+  if (decimal) {
+    for (const char c : key) {
+      number = number * 10 + static_cast<unsigned char>(c - '0');
+    }
+    return number;
+  }
   for (const char c : key.substr(0, 8)) {
     number = (number << 8) | static_cast<unsigned char>(c);
   }

@@ -49,12 +49,22 @@ class Permutation {
   unsigned half_bits_ = 1;
 };
 
-// db_bench's keys: the number in big-endian, eight bytes or as many as fit, then '0' to the size.
+// What keys look like. RocksDB's db_bench: the number in big-endian, eight bytes or as many as fit,
+// then '0' to the size. Decimal, LevelDB's db_bench: its digits, with '0' before them.
+struct KeyForm {
+  std::size_t size;
+  bool decimal = false;
+};
+
 class KeyBuffer {
  public:
-  explicit KeyBuffer(std::size_t size) : bytes_(size, '0') {}
+  explicit KeyBuffer(KeyForm form) : decimal_(form.decimal), bytes_(form.size, '0') {}
 
   std::string_view encode(std::uint64_t number) {
+    if (decimal_) {
+      encode_decimal(number);
+      return bytes_;
+    }
     const std::size_t digits = bytes_.size() < 8 ? bytes_.size() : 8;
     for (std::size_t i = 0; i < digits; i++) {
       bytes_[i] = static_cast<char>(static_cast<unsigned char>(number >> (8 * (digits - i - 1))));
@@ -63,10 +73,17 @@ class KeyBuffer {
   }
 
  private:
+  void encode_decimal(std::uint64_t number) {
+    for (std::size_t i = bytes_.size(); i > 0; number /= 10) {
+      bytes_[--i] = static_cast<char>('0' + number % 10);
+    }
+  }
+
+  bool decimal_;
   std::string bytes_;
 };
 
-std::uint64_t decode_key(std::string_view key);
+std::uint64_t decode_key(std::string_view key, bool decimal = false);
 
 // Values that say themselves whether they are right: a generation (8 bytes), what key and
 // generation mix to (8 bytes), then a stretch of a pool chosen by that. Shorter values are cut.

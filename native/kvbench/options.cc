@@ -30,6 +30,8 @@ const std::vector<Flag>& flags() {
       {"writes", &Options::writes, "writes of a thread; 0: num"},
       {"threads", &Options::threads, "threads, not counting the writer of readwhilewriting"},
       {"key_size", &Options::key_size, "bytes"},
+      {"decimal_keys", &Options::decimal_keys,
+       "keys of decimal digits, as LevelDB's db_bench has; else big-endian numbers"},
       {"value_size", &Options::value_size, "bytes"},
       {"batch_size", &Options::batch_size, "pairs that are written, keys that are read, as one"},
       {"seek_nexts", &Options::seek_nexts, "entries to walk after each seek"},
@@ -114,6 +116,14 @@ void require(bool fine, const std::string& message) {
   }
 }
 
+bool largest_fits(const Options& o) {
+  const std::uint64_t largest = o.num - 1;
+  if (!o.decimal_keys) {
+    return o.key_size >= 8 || largest >> (8 * o.key_size) == 0;
+  }
+  return std::to_string(largest).size() <= o.key_size;
+}
+
 void check(const Options& o) {
   require(!o.benchmarks.empty(), "--benchmarks is missing; try --benchmarks=fillrandom,readrandom");
   for (const std::string& name : o.benchmarks) {
@@ -122,7 +132,7 @@ void check(const Options& o) {
   require(o.num >= 1, "--num must be at least 1");
   require(o.threads >= 1 && o.threads <= 4096, "--threads must be from 1 to 4096");
   require(o.key_size >= 1 && o.key_size <= 1024, "--key_size must be from 1 to 1024");
-  require(o.key_size >= 8 || (o.num - 1) >> (8 * o.key_size) == 0,
+  require(largest_fits(o),
           "--key_size=" + std::to_string(o.key_size) + " is too small for --num=" +
               std::to_string(o.num) + " different keys");
   require(o.value_size <= 1U << 30, "--value_size must be at most 1g");
@@ -193,6 +203,7 @@ Settings settings_of(const Options& options, const EngineInfo& engine) {
   settings.sync = options.sync;
   settings.entries = options.num;
   settings.key_size = options.key_size;
+  settings.decimal_keys = options.decimal_keys;
   settings.value_size = options.value_size;
   settings.sessions = static_cast<unsigned>(options.threads) + 1;
   for (const EngineOption& option : engine.options) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine.h"
+#include "keys.h"
 
 namespace kvbench {
 
@@ -19,6 +20,7 @@ struct Options {
   std::uint64_t writes = 0;  // 0: num
   std::uint64_t threads = 1;
   std::uint64_t key_size = 16;
+  bool decimal_keys = false;
   std::uint64_t value_size = 100;
   std::uint64_t batch_size = 1;
   std::uint64_t seek_nexts = 0;
@@ -38,6 +40,7 @@ struct Options {
   bool version = false;
   std::vector<std::pair<std::string, std::string>> engine_options;
 
+  KeyForm key_form() const { return {key_size, decimal_keys}; }
   std::uint64_t reads_per_thread() const { return reads == 0 ? num : reads; }
   std::uint64_t writes_per_thread() const { return writes == 0 ? num : writes; }
 };

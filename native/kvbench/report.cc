@@ -145,7 +145,8 @@ std::string histogram_json(const Histogram& h) {
 
 std::string header_text(const Options& o, const EngineInfo& engine, const DriverCost* cost) {
   std::string text = format("Engine:     %s %s\n", engine.name, engine.version.c_str());
-  text += format("Keys:       %" PRIu64 " bytes each\n", o.key_size);
+  text += format("Keys:       %" PRIu64 " bytes each%s\n", o.key_size,
+                 o.decimal_keys ? ", decimal" : "");
   text += format("Values:     %" PRIu64 " bytes each\n", o.value_size);
   text += format("Entries:    %" PRIu64 "\n", o.num);
   text += format("Threads:    %" PRIu64 "\n", o.threads);
@@ -171,6 +172,7 @@ std::string header_json(const Options& o, const EngineInfo& engine, const Driver
   object.whole("num", o.num);
   object.whole("threads", o.threads);
   object.whole("key_size", o.key_size);
+  object.flag("decimal_keys", o.decimal_keys);
   object.whole("value_size", o.value_size);
   object.whole("batch_size", o.batch_size);
   object.whole("duration_s", o.duration_s);

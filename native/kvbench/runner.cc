@@ -218,7 +218,7 @@ std::string first_keys(const Workload& workload, std::uint64_t run, const Option
   prepare(plan, workload, run, options, values);
   PhasePlan writer_plan;
   prepare_writer(writer_plan, plan);
-  KeyBuffer buffer(options.key_size);
+  KeyBuffer buffer(options.key_form());
   std::string text;
   const unsigned threads = plan.threads + (workload.beside == nullptr ? 0 : 1);
   for (unsigned i = 0; i < threads; i++) {

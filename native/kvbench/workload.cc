@@ -7,10 +7,9 @@ namespace kvbench {
 namespace {
 
 void write_keys(Worker& w) {
-  const std::size_t key_size = w.options().key_size;
   const std::uint64_t batch_size = w.plan().batch;
-  const std::uint64_t pair_size = key_size + w.values().size();
-  KeyBuffer key(key_size);
+  const std::uint64_t pair_size = w.options().key_size + w.values().size();
+  KeyBuffer key(w.options().key_form());
   std::string value;
   Batch batch;
   while (w.go_on()) {
@@ -33,8 +32,8 @@ void write_keys(Worker& w) {
   }
 }
 
-void read_keys(Worker& w, std::size_t key_size) {
-  KeyBuffer key(key_size);
+void read_keys(Worker& w, KeyForm form) {
+  KeyBuffer key(form);
   std::string value;
   const bool verify = w.options().verify;
   while (w.go_on()) {
@@ -42,7 +41,7 @@ void read_keys(Worker& w, std::size_t key_size) {
     const bool found = w.session->get(key.encode(number), value);
     w.stats.asked++;
     w.stats.found += found;
-    w.finished(1, found ? key_size + value.size() : 0);
+    w.finished(1, found ? form.size + value.size() : 0);
     if (verify && found) {
       w.verify_value(number, value);
       w.restart_operation();
@@ -50,10 +49,12 @@ void read_keys(Worker& w, std::size_t key_size) {
   }
 }
 
-void read_random(Worker& w) { read_keys(w, w.options().key_size); }
+void read_random(Worker& w) { read_keys(w, w.options().key_form()); }
 
 void read_missing(Worker& w) {
-  read_keys(w, w.options().key_size + 1);
+  KeyForm longer = w.options().key_form();
+  longer.size++;
+  read_keys(w, longer);
   if (w.options().verify && w.stats.found != 0) {
     throw WrongValue(w.plan().name + ": a key that was never written was found");
   }
@@ -61,7 +62,7 @@ void read_missing(Worker& w) {
 
 void multi_read(Worker& w) {
   const std::uint64_t batch_size = w.plan().batch;
-  std::vector<KeyBuffer> buffers(batch_size, KeyBuffer(w.options().key_size));
+  std::vector<KeyBuffer> buffers(batch_size, KeyBuffer(w.options().key_form()));
   std::vector<std::uint64_t> numbers(batch_size);
   std::vector<std::string_view> keys(batch_size);
   std::vector<std::string> values(batch_size);
@@ -95,7 +96,7 @@ void verify_entry(const Worker& w, Cursor& cursor) {
     throw WrongValue(w.plan().name + ": a key of " + std::to_string(key.size()) +
                      " bytes was never written");
   }
-  w.verify_value(decode_key(key), cursor.value());
+  w.verify_value(decode_key(key, w.options().decimal_keys), cursor.value());
 }
 
 // Forward or backward over everything, once.
@@ -121,7 +122,7 @@ void walk(Worker& w) {
 
 // Each seek with a cursor of its own, so that each sees the writes before it.
 void seek_random(Worker& w) {
-  KeyBuffer key(w.options().key_size);
+  KeyBuffer key(w.options().key_form());
   while (w.go_on()) {
     const std::uint64_t number = w.next_number();
     const std::string_view wanted = key.encode(number);
@@ -147,7 +148,7 @@ void seek_random(Worker& w) {
 }
 
 void delete_random(Worker& w) {
-  KeyBuffer key(w.options().key_size);
+  KeyBuffer key(w.options().key_form());
   while (w.go_on()) {
     w.session->remove(key.encode(w.next_number()));
     w.finished(1, w.options().key_size);
