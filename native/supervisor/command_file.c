@@ -108,7 +108,8 @@ int command_file_create(const struct run_folder* folder, const struct request* r
   char draft[64];
   snprintf(draft, sizeof draft, COMMAND_FILE ".%d.%lld", (int)getpid(),
            (long long)clock_monotonic_ns());
-  const int error = folder_publish(folder, draft, COMMAND_FILE, &t, true);
+  // Not synced: what a power failure interrupts starts again, in a folder of its own.
+  const int error = folder_publish(folder, draft, COMMAND_FILE, &t, false);
   if (error != 0) {
     unlinkat(folder->fd, draft, 0);
   }

@@ -19,7 +19,7 @@
 #include "supervise.h"
 #include "text.h"
 
-static const int64_t kLookAgainNs = NS_PER_MS / 2;
+static const int64_t kLookAgainNs = NS_PER_MS / 5;
 
 static int complain(const char* what, const char* about, int error) {
   fprintf(stderr, "br-supervise: %s%s: %s\n", what, about, strerror(error));
