@@ -192,10 +192,10 @@ class BerkeleyEngine : public Engine {
   std::string properties() override {
     DB_BTREE_STAT* stat = nullptr;
     check("stats", db_->stat(db_, nullptr, &stat, 0));
-    const std::string text = "berkeleydb: keys " + std::to_string(stat->bt_nkeys) + ", pages " +
-                             std::to_string(stat->bt_pagecnt) + ", page size " +
-                             std::to_string(stat->bt_pagesize) + ", levels " +
-                             std::to_string(stat->bt_levels) + "\n";
+    std::string text = "berkeleydb: keys " + std::to_string(stat->bt_nkeys) + ", pages " +
+                       std::to_string(stat->bt_pagecnt) + ", page size " +
+                       std::to_string(stat->bt_pagesize) + ", levels " +
+                       std::to_string(stat->bt_levels) + "\n";
     free(stat);
     return text;
   }

@@ -96,6 +96,7 @@ class RocksSession : public Session {
   std::vector<bool> multi_get(const std::vector<std::string_view>& keys,
                               std::vector<std::string>& values) override {
     std::vector<rocksdb::Slice> slices;
+    slices.reserve(keys.size());
     for (const std::string_view key : keys) {
       slices.push_back(slice(key));
     }

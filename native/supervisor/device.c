@@ -54,7 +54,8 @@ void device_open(struct device* device, const char* directory) {
   target[length] = '\0';
   const char* slash = strrchr(target, '/');
   snprintf(device->name, sizeof device->name, "%.63s", slash == NULL ? target : slash + 1);
-  strcat(path, "/stat");
+  snprintf(path, sizeof path, "/sys/dev/block/%u:%u/stat", device->major_number,
+           device->minor_number);
   device->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
