@@ -21,7 +21,7 @@ from benchrunner.parse import PARSERS, open_text, parse_output
 from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
 from benchrunner.steadiness import unsteady
-from benchrunner.surroundings import FILE, understood
+from benchrunner.surroundings import FILE, servers_user_s, understood
 from benchrunner.unfolding import with_value
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ def read_step(
     printed = _printed(stored, tool)
     if stored.state not in (StepState.OK, StepState.INVALID):
         printed = Parsed((), printed.taints, (), {}, printed.facts)
-    watched = _watched(stored)
-    around = _around(stored)
+    left = _surroundings(stored)
+    is_service = any(service.name == step.name for service in workload.services)
+    watched = _watched(stored, None if is_service else servers_user_s(left))
+    around = understood(left) if left else Parsed(())
     measurements = printed.measurements + watched.measurements + device_rates(watched.series)
     taints = printed.taints + watched.taints + around.taints
     taints += not_in_memory(workload, step, watched.measurements)
@@ -155,7 +157,7 @@ def _printed(stored: StoredStep, tool: Tool) -> Parsed:
         return Parsed((), (), (why,) if ended_well else ())
 
 
-def _watched(stored: StoredStep) -> Parsed:
+def _watched(stored: StoredStep, beside_user_s: float | None) -> Parsed:
     status = stored.status
     if status is None:
         path = stored.raw / "status.json"
@@ -164,17 +166,16 @@ def _watched(stored: StoredStep) -> Parsed:
         return Parsed(())
     try:
         with open_text(stored.raw / "samples") as samples:
-            return parse_status(status, samples)
+            return parse_status(status, samples, beside_user_s)
     except OutputNotRecognisedError:
         return parse_status(status)
 
 
-def _around(stored: StoredStep) -> Parsed:
+def _surroundings(stored: StoredStep) -> dict[str, Any]:
     """What was done to the host before the step, and what else the host did during it."""
     path = stored.raw / f"{FILE}.gz"
-    if not path.exists():
-        return Parsed(())
-    return understood(json.loads(gzip.decompress(path.read_bytes())))
+    found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes())) if path.exists() else {}
+    return found
 
 
 def _context(step: Step, params: Mapping[str, Any], stored: StoredStep) -> StepContext:

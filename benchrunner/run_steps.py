@@ -157,7 +157,9 @@ class StepRunner:
         self._tools.observer(Event("step", f"{name} started", data))
         self._aside.synced()
         if not begun_before:
-            self._tools.hooks.before_start(step.subject, step.definition, limits.expected_s)
+            self._tools.hooks.before_start(
+                step.subject, step.definition, limits.expected_s, step.services.pids
+            )
         request = LaunchRequest(
             run_dir=run_dir,
             run_id=f"{trial.id}/{step.position:02d}-{name}",

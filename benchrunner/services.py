@@ -81,6 +81,14 @@ class Services:
         return self._place.host is None and self._have_started
 
     @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the supervisors of servers that run on the host of the steps."""
+        if self._place.host is not None:
+            return ()
+        servers = self._servers.values()
+        return tuple(s.handle.pid for s in servers if s.handle is not None and s.is_open)
+
+    @property
     def _have_started(self) -> bool:
         return any(server.handle is not None for server in self._servers.values())
 

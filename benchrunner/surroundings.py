@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from benchrunner.events import Event, ignore
 from benchrunner.model import Parsed, Taint
-from benchrunner.probes.noise import LOOK_SCRIPT, noise_facts, noise_taints, read_look
+from benchrunner.probes.noise import LOOK_SCRIPT, noise_facts, noise_taints, read_look, tree, user_s
 from benchrunner.probes.preparation import preparations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from benchrunner import definitions
     from benchrunner.events import Observer
@@ -44,9 +44,21 @@ class Surroundings:
         self._now: dict[str, Any] = {}
 
     def before(
-        self, workload: definitions.Workload, step: definitions.Step, expected_s: float | None
+        self,
+        workload: definitions.Workload,
+        step: definitions.Step,
+        expected_s: float | None,
+        servers: Sequence[int] = (),
     ) -> None:
-        """Does what the step wants done, and looks."""
+        """Does what the step wants done, and looks.
+
+        Args:
+            workload: of the step.
+            step: that is going to start.
+            expected_s: how long it will take, if that is known.
+            servers: pids of servers that run beside it: what they and their children use is no
+                noise, and how much that is only looks can tell, however short the step.
+        """
         self._now = {}
         wanted = preparations(workload, step)
         if wanted:
@@ -57,7 +69,9 @@ class Surroundings:
             self._now["taints"] = [asdict(taint) for taint in prepared.taints]
             for taint in prepared.taints:
                 self._observer(Event("warning", f"{step.name}: {taint.name}: {taint.evidence}"))
-        if expected_s is not None and expected_s >= LOOK_FROM_S:
+        if servers:
+            self._now["servers"] = list(servers)
+        if servers or (expected_s is not None and expected_s >= LOOK_FROM_S):
             self._now["before"] = self._look()
 
     def after(self) -> dict[str, bytes]:
@@ -72,6 +86,15 @@ class Surroundings:
         return self._transport.run(argv, timeout_s=_LIMIT_S).stdout.decode(errors="replace")
 
 
+def servers_user_s(content: Mapping[str, Any]) -> float:
+    """User CPU time of the servers beside a step, from what ``Surroundings`` left. Pure."""
+    if "after" not in content or not content.get("servers"):
+        return 0.0
+    before, after = read_look(content["before"]), read_look(content["after"])
+    servers = content["servers"]
+    return max(0.0, user_s(after, tree(after, servers)) - user_s(before, tree(before, servers)))
+
+
 def understood(content: Mapping[str, Any]) -> Parsed:
     """Taints and facts from what ``Surroundings`` left. Pure."""
     taints = [Taint(**taint) for taint in content.get("taints", ())]
@@ -83,7 +106,7 @@ def understood(content: Mapping[str, Any]) -> Parsed:
     }
     if "after" in content:
         before, after = read_look(content["before"]), read_look(content["after"])
-        ours = set(content.get("ours", ()))
+        ours = set(content.get("ours", ())) | tree(after, content.get("servers", ()))
         taints += noise_taints(before, after, ours)
         seen = noise_facts(before, after, ours)
         facts["throttled"] = "not counted here" if seen["throttled"] is None else seen["throttled"]

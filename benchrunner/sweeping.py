@@ -70,7 +70,7 @@ class SweepOnHost:
         around = host.surroundings
         hooks = Hooks(
             self._after_step, _compare, self._keep_ceilings,
-            lambda subject, step, seconds: around.before(subject.workload, step, seconds),
+            lambda subject, *more: around.before(subject.workload, *more),
             around.after, self._leave_memory,
         )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)

@@ -173,6 +173,13 @@ def test_other_processes() -> None:
     }
 
 
+def test_servers_beside_a_step_are_ours_and_its_clients_are_a_servers_work() -> None:
+    rows = tsv([sample(0.0), sample(10.0, cpu_user_ticks=1000)])
+    assert [mark.name for mark in parse_status(STATUS, rows).taints] == ["other-busy-processes"]
+    assert parse_status(STATUS, rows, beside_user_s=1.5).taints == ()
+    assert parse_status(STATUS, rows, beside_user_s=None).taints == ()
+
+
 def test_children_that_ended_are_ours() -> None:
     """Samples lose the time of ended children; wait4's total has it."""
     assert taints(sample(10.0, utime_s=1.0)) == {}

@@ -5,12 +5,14 @@ Real processes: the program, the supervisor, a fake engine, and servers that mis
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import shutil
 import signal
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fault_support import FAKE, Bench, interrupt, wait_for
@@ -22,6 +24,8 @@ from benchrunner.outcomes import Outcome, absent_program, blocked_by, trial_outc
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
+
+    from benchrunner.store.rows import StepRow
 
     Program = Callable[..., tuple[int, str, str]]
 
@@ -83,6 +87,13 @@ def bench(tmp_path: Path, cache: Path) -> Iterator[Served]:
         os.kill(pid, signal.SIGKILL)
 
 
+def around(bench: Served, row: StepRow) -> dict[str, Any]:
+    """What was seen of the host around a step."""
+    path = bench.data / "raw" / str(row.raw_path) / "surroundings.json.gz"
+    seen: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return seen
+
+
 def all_ok(bench: Served) -> None:
     assert {name: state for name, (state, _) in bench.steps().items()} == dict.fromkeys(
         ("server", *STEPS), StepState.OK
@@ -103,6 +114,10 @@ def test_a_server_serves_the_steps_that_name_it_and_is_ended(bench: Served) -> N
         rows = {row.step: row for row in store.step_runs(trial.id)}
         assert rows["ask"].argv[-1] == f"--server=127.0.0.1:{bench.port}"
         server, alone = rows["server"], rows["alone"]
+        pid = json.loads((bench.data / "raw" / str(server.raw_path) / "child.json").read_text())
+        assert around(bench, rows["ask"])["servers"] != []
+        assert f"\n{pid['pid']} (" in around(bench, rows["ask"])["after"], "it was looked at"
+        assert not (bench.data / "raw" / str(alone.raw_path) / "surroundings.json.gz").exists()
         assert (server.ended_at or 0) <= (alone.started_at or 0), "ended before who needs it not"
         assert store.measurements(server.id)[(None, 1, None, "wall_s")] > 0
         assert server.raw_path is not None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.definitions import Step, Workload
+from benchrunner.probes.noise import read_look, tree
 from benchrunner.probes.preparation import Preparer
-from benchrunner.surroundings import FILE, Surroundings, understood
+from benchrunner.surroundings import FILE, Surroundings, servers_user_s, understood
 from benchrunner.transports import Completed
 from benchrunner.transports.local import LocalTransport
 
@@ -66,3 +71,41 @@ def test_nothing_wanted_is_nothing_said(tmp_path: Path) -> None:
     seen: list[Event] = []
     assert around(tmp_path, seen) == {}
     assert seen == []
+
+
+BUSY = "while :; do :; done"
+
+
+def test_servers_beside_a_step_are_no_noise_and_others_are(tmp_path: Path) -> None:
+    """Two shells, each with a child that does nothing but use a CPU: one is our server."""
+    shells = [subprocess.Popen(["sh", "-c", f"sh -c '{BUSY}' & wait"]) for _ in range(2)]
+    server, stranger = (shell.pid for shell in shells)
+    try:
+        one = workload()
+        transport = LocalTransport()
+        preparer = Preparer(transport, str(tmp_path), root=str(tmp_path), sleep=lambda _: None)
+        surroundings = Surroundings(transport, preparer, ())
+        (step,) = one.steps
+        surroundings.before(one, step, None, [server])
+        time.sleep(1.0)
+        left = json.loads(surroundings.after()[FILE])
+        children = {pid for pid in tree(read_look(left["after"]), [server]) if pid != server}
+        foreign = {pid for pid in tree(read_look(left["after"]), [stranger]) if pid != stranger}
+    finally:
+        for pid in (*children_of(server), *children_of(stranger), server, stranger):
+            os.kill(pid, signal.SIGKILL)
+        for shell in shells:
+            shell.wait()
+    assert 0.1 < servers_user_s(left) < 1.5
+    found = [mark for mark in understood(left).taints if mark.name == "other-busy-processes"]
+    said = found[0].evidence if found else ""
+    assert len(children) == len(foreign) == 1
+    assert not any(f"pid {pid}" in said for pid in children), said
+    assert all(f"pid {pid}" in said for pid in foreign), said
+    without = {key: value for key, value in left.items() if key != "servers"}
+    assert servers_user_s(without) == 0.0
+
+
+def children_of(pid: int) -> list[int]:
+    text = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(word) for word in text.stdout.split()]

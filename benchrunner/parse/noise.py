@@ -38,12 +38,20 @@ _CPU_TICKS = tuple(
 )
 
 
-def host_taints(status: Mapping[str, Any], rows: Sequence[Sample]) -> tuple[Taint, ...]:
-    """Every reason that the host gives to distrust this step."""
+def host_taints(
+    status: Mapping[str, Any], rows: Sequence[Sample], beside_user_s: float | None = 0.0
+) -> tuple[Taint, ...]:
+    """Every reason that the host gives to distrust this step.
+
+    Args:
+        status: of the step.
+        rows: its samples.
+        beside_user_s: user CPU time of its servers; ``None``: whoever else is busy is no noise.
+    """
     found = (
         _steal(status, rows),
         _swap(rows),
-        _others(status, rows),
+        None if beside_user_s is None else _others(status, rows, beside_user_s),
         _memory(rows),
         _out_of_memory(status),
     )
@@ -83,13 +91,15 @@ def _swap(rows: Sequence[Sample]) -> Taint | None:
     return Taint("swap", evidence, "turn swap off (swapoff -a) or make the caches smaller")
 
 
-def _others(status: Mapping[str, Any], rows: Sequence[Sample]) -> Taint | None:
+def _others(
+    status: Mapping[str, Any], rows: Sequence[Sample], beside_user_s: float
+) -> Taint | None:
     span_s = growth(rows, "t_s")
     user, nice = growth(rows, "cpu_user_ticks"), growth(rows, "cpu_nice_ticks")
     if span_s is None or span_s < MIN_SPAN_S or user is None:
         return None
     busy_s = (user + (nice or 0.0)) / TICKS_PER_S
-    others = (busy_s - _own_user_s(status, rows, span_s)) / span_s
+    others = (busy_s - _own_user_s(status, rows, span_s) - beside_user_s) / span_s
     if others <= MAX_OTHER_CORES:
         return None
     evidence = (

@@ -17,7 +17,7 @@ from benchrunner.parse.text import Lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 
 Sample = dict[str, float]
 
@@ -60,12 +60,16 @@ _RATES: dict[str, tuple[tuple[str, ...], float]] = {
 """Curve -> the counters whose growth per second it shows, and a factor."""
 
 
-def parse_status(status: Mapping[str, Any], samples: Iterable[str] = ()) -> Parsed:
+def parse_status(
+    status: Mapping[str, Any], samples: Iterable[str] = (), beside_user_s: float | None = 0.0
+) -> Parsed:
     """What one step's process used and what disturbed it.
 
     Args:
         status: the parsed status.json.
         samples: the samples file, or pieces of its text.
+        beside_user_s: user CPU time of the servers beside it; ``None``: it is such a server, and
+            what others use is what it is there for.
 
     Raises:
         OutputNotRecognisedError: the status has none of a supervisor's keys.
@@ -83,7 +87,7 @@ def parse_status(status: Mapping[str, Any], samples: Iterable[str] = ()) -> Pars
             for metric, value in values.items()
             if value is not None
         ),
-        taints=host_taints(status, rows),
+        taints=host_taints(status, rows, beside_user_s),
         series=_series(rows),
         facts=_facts(status),
     )

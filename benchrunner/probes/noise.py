@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.model import Taint
-from benchrunner.probes.preconditions import CpuShare, cpu_shares
+from benchrunner.probes.preconditions import TICKS_PER_S, CpuShare, cpu_shares
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -128,6 +128,32 @@ def _kernel_threads(processes: str) -> set[int]:
     pairs = re.findall(r"^(\d+) \(.*\) \S (\d+) ", processes, re.MULTILINE)
     found = ((int(pid), int(parent)) for pid, parent in pairs)
     return {pid for pid, parent in found if _KTHREADD in (pid, parent)}
+
+
+def tree(one: Look, roots: Collection[int]) -> set[int]:
+    """The processes with these pids and all below them, at a look. Pure."""
+    pairs = re.findall(r"^(\d+) \(.*\) \S (\d+) ", one.processes, re.MULTILINE)
+    children: dict[int, list[int]] = {}
+    for pid, parent in pairs:
+        children.setdefault(int(parent), []).append(int(pid))
+    found: set[int] = set()
+    left = list(roots)
+    while left:
+        pid = left.pop()
+        if pid not in found:
+            found.add(pid)
+            left += children.get(pid, ())
+    return found
+
+
+def user_s(one: Look, pids: Collection[int]) -> float:
+    """User CPU time so far of processes and of their children that have ended, in seconds. Pure."""
+    ticks = 0
+    for pid, counted in re.findall(r"^(\d+) \(.*\) \S (.*)$", one.processes, re.MULTILINE):
+        if int(pid) in pids:
+            words = counted.split()
+            ticks += int(words[10]) + int(words[12])  # utime and cutime, fields 14 and 16
+    return ticks / TICKS_PER_S
 
 
 def _window_s(before: Look, after: Look) -> float | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SHORT_S = 60.0
 _SYNC_S = 600.0
-_TICKS_PER_S = 100
+TICKS_PER_S = 100
 _BLOCK_BYTES = 4096
 _DROP_FILE = "/proc/sys/vm/drop_caches"
 _NEGLIGIBLE_KIB = 64 * 1024
@@ -162,7 +162,7 @@ def cpu_shares(text: str) -> tuple[CpuShare, ...]:
     window_s = after_s - before_s
     if window_s <= 0:
         return ()
-    per_tick = 100 / _TICKS_PER_S / window_s
+    per_tick = 100 / TICKS_PER_S / window_s
     shares = [
         CpuShare(pid, name, (ticks - before.get((pid, began), ("", 0))[1]) * per_tick)
         for (pid, began), (name, ticks) in after.items()
