@@ -73,15 +73,8 @@ static void apply(struct lease_request* r, int id, const char* value) {
 
 static void parse(int argc, char** argv, const struct option* known, struct lease_request* r) {
   int id;
-  opterr = 0;
   optind = 1;
-  while ((id = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-    if (id == ':') {
-      usage_error("%s needs a value", argv[optind - 1]);
-    }
-    if (id == '?') {
-      usage_error("lease %s: unknown option %s", argv[0], argv[optind - 1]);
-    }
+  while ((id = next_option(argc, argv, known, "lease ")) != -1) {
     apply(r, id, optarg);
   }
   if (optind < argc) {

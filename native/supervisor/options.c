@@ -310,18 +310,23 @@ static void apply(struct options* o, int id, const char* value) {
   }
 }
 
+int next_option(int argc, char** argv, const struct option* known, const char* family) {
+  opterr = 0;
+  const int id = getopt_long(argc, argv, "+:", known, NULL);
+  if (id == ':') {
+    usage_error("%s needs a value", argv[optind - 1]);
+  }
+  if (id == '?') {
+    usage_error("%s%s: unknown option %s", family, argv[0], argv[optind - 1]);
+  }
+  return id;
+}
+
 // Returns the index of the first argument that is not an option.
 static int parse_options(int argc, char** argv, const struct option* known, struct options* o) {
   int id;
-  opterr = 0;
   optind = 1;
-  while ((id = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-    if (id == ':') {
-      usage_error("%s needs a value", argv[optind - 1]);
-    }
-    if (id == '?') {
-      usage_error("%s: unknown option %s", argv[0], argv[optind - 1]);
-    }
+  while ((id = next_option(argc, argv, known, "")) != -1) {
     apply(o, id, optarg);
   }
   return optind;

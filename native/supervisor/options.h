@@ -3,6 +3,7 @@
 #ifndef BR_OPTIONS_H_
 #define BR_OPTIONS_H_
 
+#include <getopt.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,9 @@ void options_parse(int argc, char** argv, struct options* out);
 // --- For those who read options of their own. ---
 
 __attribute__((format(printf, 1, 2))) _Noreturn void usage_error(const char* format, ...);
+// The next option of argv, -1 behind the last one; `family` goes before the verb in argv[0] when a
+// mistake is told ("lease "). Set optind to 1 before the first call.
+int next_option(int argc, char** argv, const struct option* known, const char* family);
 int64_t parse_seconds(const char* option, const char* text, double least);
 const char* absolute(const char* path);
 const char* not_empty(const char* option, const char* value);

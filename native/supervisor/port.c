@@ -90,15 +90,8 @@ static struct port_request parse(int argc, char** argv) {
   struct port_request r = {.address = {.sin_family = AF_INET}};
   r.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int id;
-  opterr = 0;
   optind = 1;
-  while ((id = getopt_long(argc, argv, "+:", kOptions, NULL)) != -1) {
-    if (id == ':') {
-      usage_error("%s needs a value", argv[optind - 1]);
-    }
-    if (id == '?') {
-      usage_error("port: unknown option %s", argv[optind - 1]);
-    }
+  while ((id = next_option(argc, argv, kOptions, "")) != -1) {
     apply(&r, id, optarg);
   }
   if (optind < argc) {
