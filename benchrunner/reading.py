@@ -21,7 +21,13 @@ from benchrunner.parse import PARSERS, open_text, parse_output
 from benchrunner.parse.supervisor import PARSER_VERSION, parse_status
 from benchrunner.parse.validity import StepContext, find_problems
 from benchrunner.steadiness import unsteady
-from benchrunner.surroundings import FILE, servers_user_s, understood
+from benchrunner.surroundings import (
+    FILE,
+    SERVER_FILE,
+    of_server_host,
+    servers_user_s,
+    understood,
+)
 from benchrunner.unfolding import with_value
 
 if TYPE_CHECKING:
@@ -75,12 +81,13 @@ def read_step(
     printed = _printed(stored, tool)
     if stored.state not in (StepState.OK, StepState.INVALID):
         printed = Parsed((), printed.taints, (), {}, printed.facts)
-    left = _surroundings(stored)
+    left, far = _surroundings(stored, FILE), _surroundings(stored, SERVER_FILE)
     is_service = any(service.name == step.name for service in workload.services)
     watched = _watched(stored, None if is_service else servers_user_s(left))
     around = understood(left) if left else Parsed(())
+    beyond = of_server_host(far, job.server) if far else Parsed(())
     measurements = printed.measurements + watched.measurements + device_rates(watched.series)
-    taints = printed.taints + watched.taints + around.taints
+    taints = printed.taints + watched.taints + around.taints + beyond.taints
     taints += not_in_memory(workload, step, watched.measurements)
     taints += unsteady(workload, job.scale, printed.measurements)
     if workload.ceiling is not None and printed.measurements:
@@ -98,7 +105,7 @@ def read_step(
         taints,
         problems,
         {**watched.series, **printed.series},
-        {**around.facts, **watched.facts, **printed.facts},
+        {**beyond.facts, **around.facts, **watched.facts, **printed.facts},
         complaint,
     )
     threads = _context(step, params, stored).threads
@@ -171,9 +178,9 @@ def _watched(stored: StoredStep, beside_user_s: float | None) -> Parsed:
         return parse_status(status)
 
 
-def _surroundings(stored: StoredStep) -> dict[str, Any]:
-    """What was done to the host before the step, and what else the host did during it."""
-    path = stored.raw / f"{FILE}.gz"
+def _surroundings(stored: StoredStep, name: str) -> dict[str, Any]:
+    """What was done to a host before the step, and what else the host did during it."""
+    path = stored.raw / f"{name}.gz"
     found: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes())) if path.exists() else {}
     return found
 

@@ -9,7 +9,7 @@ from benchrunner.expressions import expand, to_text
 from benchrunner.unfolding import service_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from benchrunner import definitions
     from benchrunner.model import (
@@ -57,8 +57,18 @@ class Subject:
         return next(step for step in self.workload.steps if step.name == name)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Pids of the supervisors of servers that run beside a step."""
+
+    here: tuple[int, ...] = ()
+    """On its own host."""
+    there: tuple[int, ...] = ()
+    """On the host of services, where that is another one."""
+
+
 def _nothing(
-    _subject: Subject, _step: definitions.Step, _expected_s: float | None, _servers: Sequence[int]
+    _subject: Subject, _step: definitions.Step, _expected_s: float | None, _beside: Beside
 ) -> None:
     """No preparation."""
 
@@ -73,11 +83,9 @@ class Hooks:
     """Options asked for against the text of those that applied."""
     before_end: Callable[[str], None] = lambda _trial_id: None
     """Called before a trial's end is journalled; again after a crash there."""
-    before_start: Callable[[Subject, definitions.Step, float | None, Sequence[int]], None] = (
-        _nothing
-    )
-    """Prepares the host for a step of so many expected seconds, beside which servers with these
-    pids run; not for one that was adopted."""
+    before_start: Callable[[Subject, definitions.Step, float | None, Beside], None] = _nothing
+    """Prepares the host for a step of so many expected seconds, beside which servers run; not for
+    one that was adopted."""
     after_end: Callable[[], Mapping[str, bytes]] = dict
     """Files about the host during the step, for its raw folder."""
     after_removal: Callable[[str], None] = lambda _trial_id: None

@@ -158,7 +158,7 @@ class StepRunner:
         self._aside.synced()
         if not begun_before:
             self._tools.hooks.before_start(
-                step.subject, step.definition, limits.expected_s, step.services.pids
+                step.subject, step.definition, limits.expected_s, step.services.beside
             )
         request = LaunchRequest(
             run_dir=run_dir,

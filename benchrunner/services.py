@@ -17,7 +17,7 @@ from benchrunner.events import Event
 from benchrunner.model import Command, StepState
 from benchrunner.outcomes import absent_program
 from benchrunner.processes import uninterrupted
-from benchrunner.run_parts import StepEnd, Stored
+from benchrunner.run_parts import Beside, StepEnd, Stored
 from benchrunner.service_host import SLICE_S, Server, ServiceHost
 from benchrunner.unfolding import used_services
 
@@ -81,12 +81,11 @@ class Services:
         return self._place.host is None and self._have_started
 
     @property
-    def pids(self) -> tuple[int, ...]:
-        """Of the supervisors of servers that run on the host of the steps."""
-        if self._place.host is not None:
-            return ()
+    def beside(self) -> Beside:
+        """The servers that run now, whether a step needs them or not."""
         servers = self._servers.values()
-        return tuple(s.handle.pid for s in servers if s.handle is not None and s.is_open)
+        pids = tuple(s.handle.pid for s in servers if s.handle is not None and s.is_open)
+        return Beside(here=pids) if self._place.host is None else Beside(there=pids)
 
     @property
     def _have_started(self) -> bool:

@@ -7,7 +7,7 @@ parsing reads. Steps too short for a look to mean anything cost nothing.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from benchrunner.events import Event, ignore
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from benchrunner.transports import Transport
 
 FILE = "surroundings.json"
+SERVER_FILE = "server-surroundings.json"
+"""The same of the host that a step's servers ran on, where that is another one."""
 LOOK_FROM_S = 5.0
 """Expected length of a step that is worth two looks: who uses the CPU shows in seconds only."""
 _LIMIT_S = 60.0
@@ -69,10 +71,19 @@ class Surroundings:
             self._now["taints"] = [asdict(taint) for taint in prepared.taints]
             for taint in prepared.taints:
                 self._observer(Event("warning", f"{step.name}: {taint.name}: {taint.evidence}"))
+        if servers or _is_long(expected_s):
+            self._look_first(servers)
+
+    def watch(self, expected_s: float | None, servers: Sequence[int]) -> None:
+        """Looks at a host on which only the servers of a step run, if the step is long enough."""
+        self._now = {}
+        if _is_long(expected_s):
+            self._look_first(servers)
+
+    def _look_first(self, servers: Sequence[int]) -> None:
         if servers:
             self._now["servers"] = list(servers)
-        if servers or (expected_s is not None and expected_s >= LOOK_FROM_S):
-            self._now["before"] = self._look()
+        self._now["before"] = self._look()
 
     def after(self) -> dict[str, bytes]:
         """Looks again; the files for the raw folder, none when there is nothing to say."""
@@ -86,6 +97,41 @@ class Surroundings:
         return self._transport.run(argv, timeout_s=_LIMIT_S).stdout.decode(errors="replace")
 
 
+class Around:
+    """The host of the steps, and the one of their services where that is another one."""
+
+    def __init__(self, steps: Surroundings, services: Surroundings | None) -> None:
+        """Takes both."""
+        self._steps = steps
+        self._services = services
+
+    def before(
+        self,
+        workload: definitions.Workload,
+        step: definitions.Step,
+        expected_s: float | None,
+        here: Sequence[int],
+        there: Sequence[int],
+    ) -> None:
+        """Prepares the one and looks at both; ``here`` and ``there`` are pids of servers."""
+        self._steps.before(workload, step, expected_s, here)
+        if self._services is not None and there:
+            self._services.watch(expected_s, there)
+
+    def after(self) -> dict[str, bytes]:
+        """Files for the step's raw folder."""
+        found = self._steps.after()
+        if self._services is not None:
+            seen = self._services.after()
+            if seen:
+                found |= {SERVER_FILE: seen[FILE]}
+        return found
+
+
+def _is_long(expected_s: float | None) -> bool:
+    return expected_s is not None and expected_s >= LOOK_FROM_S
+
+
 def servers_user_s(content: Mapping[str, Any]) -> float:
     """User CPU time of the servers beside a step, from what ``Surroundings`` left. Pure."""
     if "after" not in content or not content.get("servers"):
@@ -93,6 +139,21 @@ def servers_user_s(content: Mapping[str, Any]) -> float:
     before, after = read_look(content["before"]), read_look(content["after"])
     servers = content["servers"]
     return max(0.0, user_s(after, tree(after, servers)) - user_s(before, tree(before, servers)))
+
+
+def of_server_host(content: Mapping[str, Any], host: str) -> Parsed:
+    """The same of the host of services, every word saying so. Pure."""
+    found = understood(content)
+    return Parsed(
+        (),
+        tuple(
+            replace(one, evidence=f"host {host}, where the servers ran: {one.evidence}")
+            for one in found.taints
+        ),
+        (),
+        {},
+        {f"server host: {name}": value for name, value in found.facts.items()},
+    )
 
 
 def understood(content: Mapping[str, Any]) -> Parsed:

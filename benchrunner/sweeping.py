@@ -25,6 +25,7 @@ from benchrunner.run_steps import InterruptedByUserError
 from benchrunner.run_tools import Tools
 from benchrunner.store.rows import MEMORY, CeilingRow
 from benchrunner.stored import StoredSweep, parse_step
+from benchrunner.surroundings import Around
 from benchrunner.transports import UnreachableError
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ class SweepOnHost:
         cache = cache_dir(session, definition)
         site = site_of(definition, host.transport, host.launcher, cache)
         self._artifacts = Artifacts(session, site)
-        around = host.surroundings
+        around = Around(host.surroundings, None if server is None else server.host.surroundings)
         hooks = Hooks(
             self._after_step, _compare, self._keep_ceilings,
-            lambda subject, *more: around.before(subject.workload, *more),
+            lambda subject, step, seconds, beside: around.before(
+                subject.workload, step, seconds, beside.here, beside.there
+            ),
             around.after, self._leave_memory,
         )  # fmt: skip
         observer = LiveRate(host.transport, session.observer)

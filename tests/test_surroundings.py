@@ -9,10 +9,21 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from benchrunner.definitions import Step, Workload
 from benchrunner.probes.noise import read_look, tree
 from benchrunner.probes.preparation import Preparer
-from benchrunner.surroundings import FILE, Surroundings, servers_user_s, understood
+from benchrunner.surroundings import (
+    FILE,
+    LOOK_FROM_S,
+    SERVER_FILE,
+    Around,
+    Surroundings,
+    of_server_host,
+    servers_user_s,
+    understood,
+)
 from benchrunner.transports import Completed
 from benchrunner.transports.local import LocalTransport
 
@@ -82,13 +93,13 @@ def test_servers_beside_a_step_are_no_noise_and_others_are(tmp_path: Path) -> No
     server, stranger = (shell.pid for shell in shells)
     try:
         one = workload()
-        transport = LocalTransport()
-        preparer = Preparer(transport, str(tmp_path), root=str(tmp_path), sleep=lambda _: None)
-        surroundings = Surroundings(transport, preparer, ())
+        here, there = (watched(tmp_path) for _ in range(2))
         (step,) = one.steps
-        surroundings.before(one, step, None, [server])
+        here.before(one, step, None, [server])
+        there.watch(LOOK_FROM_S, [server])
         time.sleep(1.0)
-        left = json.loads(surroundings.after()[FILE])
+        left = json.loads(here.after()[FILE])
+        far = json.loads(there.after()[FILE])
         children = {pid for pid in tree(read_look(left["after"]), [server]) if pid != server}
         foreign = {pid for pid in tree(read_look(left["after"]), [stranger]) if pid != stranger}
     finally:
@@ -102,8 +113,30 @@ def test_servers_beside_a_step_are_no_noise_and_others_are(tmp_path: Path) -> No
     assert len(children) == len(foreign) == 1
     assert not any(f"pid {pid}" in said for pid in children), said
     assert all(f"pid {pid}" in said for pid in foreign), said
+    (busy,) = [mark for mark in of_server_host(far, "db").taints if mark.name == found[0].name]
+    assert busy.evidence.startswith("host db, where the servers ran: other processes used a core")
+    assert not any(f"pid {pid}" in busy.evidence for pid in children), busy.evidence
+    assert "server host: other processes" in of_server_host(far, "db").facts
     without = {key: value for key, value in left.items() if key != "servers"}
     assert servers_user_s(without) == 0.0
+
+
+def watched(folder: Path) -> Surroundings:
+    transport = LocalTransport()
+    preparer = Preparer(transport, str(folder), root=str(folder), sleep=lambda _: None)
+    return Surroundings(transport, preparer, ())
+
+
+@pytest.mark.parametrize("expected_s", [None, 1.0, LOOK_FROM_S])
+def test_the_host_of_services_is_looked_at_around_steps_that_are_long_enough(
+    tmp_path: Path, expected_s: float | None
+) -> None:
+    around = Around(watched(tmp_path), watched(tmp_path))
+    one = workload()
+    (step,) = one.steps
+    around.before(one, step, expected_s, (), (os.getpid(),))
+    assert set(around.after()) == ({FILE, SERVER_FILE} if expected_s == LOOK_FROM_S else set())
+    assert around.after() == {}, "nothing is said twice"
 
 
 def children_of(pid: int) -> list[int]:
