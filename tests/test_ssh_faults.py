@@ -13,7 +13,12 @@ from sshd_support import DelayProxy, Sshd, proxy, sshd, until
 
 from benchrunner.definitions import HostLimits
 from benchrunner.errors import TransportError
-from benchrunner.transports import ConnectionLostError, OutcomeUnknownError, UnreachableError
+from benchrunner.transports import (
+    ConnectionLostError,
+    OutcomeUnknownError,
+    UnreachableError,
+    ssh_folders,
+)
 from benchrunner.transports.ssh import SshTransport
 from benchrunner.transports.ssh_config import Routes
 from benchrunner.transports.ssh_link import Patience
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from benchrunner.definitions import Host
+    from benchrunner.transports.sftp import Sftp
 
 __all__ = ["proxy", "sshd"]
 pytestmark = pytest.mark.ssh
@@ -303,6 +309,41 @@ def test_a_folder_that_was_cut_off_is_copied_again(
     assert {path.name: path.read_bytes() for path in (tmp_path / "copy").iterdir()} == {
         path.name: path.read_bytes() for path in tree.iterdir()
     }
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_folder_whose_last_answer_was_lost_is_there(
+    transport: SshTransport, proxy: DelayProxy, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, *, renamed: bool,
+) -> None:  # fmt: skip
+    """Cut right behind the renaming, or right before it: then somebody else takes the name."""
+    tree, copy = tmp_path / "tree", tmp_path / "copy"
+    tree.mkdir()
+    (tree / "file").write_text("content")
+    take_place, attempts = ssh_folders._take_place, []
+
+    def cut_once(sftp: Sftp, part: str, target: str) -> None:
+        attempts.append(part)
+        if len(attempts) > 1:
+            take_place(sftp, part, target)
+            return
+        if renamed:
+            take_place(sftp, part, target)
+        else:
+            copy.mkdir()
+            (copy / "theirs").touch()
+        proxy.cut()
+        raise ConnectionLostError("the connection is lost")
+
+    monkeypatch.setattr(ssh_folders, "_take_place", cut_once)
+    if renamed:
+        transport.put(tree, str(copy))
+        assert [path.name for path in copy.iterdir()] == ["file"]
+        assert len(attempts) == 1
+    else:
+        with pytest.raises(TransportError, match="something is there already"):
+            transport.put(tree, str(copy))
+        assert [path.name for path in copy.iterdir()] == ["theirs"]
 
 
 def test_a_stalled_line_is_given_up_and_then_works_again(

@@ -97,10 +97,11 @@ class SshTransport:
         """See ``Transport.put``. A large file goes on where an earlier attempt was cut off."""
         self._check(remote)
         token = secrets.token_hex(4)
+        sent: set[str] = set()
 
         def copy(link: Link) -> None:
             if local.is_dir():
-                put_folder(link, local, remote, token)
+                put_folder(link, local, remote, token, sent)
             else:
                 put_file(link, local, remote, mode, token)
 

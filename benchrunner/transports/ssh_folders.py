@@ -70,16 +70,27 @@ _HARMLESS = "file changed as we read it"
 _IGNORED = "socket ignored"
 
 
-def put_folder(link: Link, source: Path, target: str, token: str) -> None:
-    """Copies a folder to the host, where nothing is yet."""
+def put_folder(link: Link, source: Path, target: str, token: str, sent: set[str]) -> None:
+    """Copies a folder to the host, where nothing is yet.
+
+    Args:
+        link: to the host.
+        source: here.
+        target: there.
+        token: of this copy, the same for each attempt at it.
+        sent: what earlier attempts at it have sent completely; filled here.
+    """
     sftp = link.sftp()
+    part = part_name(target, token)
+    if part in sent and not _exists(sftp, part) and _exists(sftp, target):
+        return  # renamed, and the answer was lost with the connection: nobody else knows the name
     if _exists(sftp, target):
         raise CopyError("something is there already")
     make_parents(sftp, target)
     _only_plain(source)
-    part = part_name(target, token)
     try:
         _send(link, source, part)
+        sent.add(part)
         _take_place(sftp, part, target)
     except ConnectionLostError:
         raise
