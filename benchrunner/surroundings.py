@@ -115,8 +115,8 @@ class Around:
     ) -> None:
         """Prepares the one and looks at both; ``here`` and ``there`` are pids of servers."""
         self._steps.before(workload, step, expected_s, here)
-        if self._services is not None and there:
-            self._services.watch(expected_s, there)
+        if self._services is not None:  # without servers there too: it forgets its last look
+            self._services.watch(expected_s if there else None, there)
 
     def after(self) -> dict[str, bytes]:
         """Files for the step's raw folder."""

@@ -137,6 +137,9 @@ def test_the_host_of_services_is_looked_at_around_steps_that_are_long_enough(
     around.before(one, step, expected_s, (), (os.getpid(),))
     assert set(around.after()) == ({FILE, SERVER_FILE} if expected_s == LOOK_FROM_S else set())
     assert around.after() == {}, "nothing is said twice"
+    around.before(one, step, expected_s, (), (os.getpid(),))
+    around.before(one, step, LOOK_FROM_S, (), ())
+    assert set(around.after()) == {FILE}, "a step whose end nobody saw leaves nothing to the next"
 
 
 def children_of(pid: int) -> list[int]:
